@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rl_bucket.h - buckets in shared memory: look, charge by compare-and-swap, refund. Compiles on both sides.
+ *
+ * Rule: all or nothing. A packet is looked at in both units first, then charged in both. Only a race can make the
+ * second charge fail after the first went through; the first is then refunded, and the refund is forfeited where the
+ * bucket may have been full since, because it would mint tokens.
+ *
+ * A lagging `now` is harmless in a retry: another CPU's charge left TAT ahead of its own, later clock, so no refill is
+ * computed from ours.
+ *
+ * The includer defines `__u64 rl_now(void)`, the clock in ns; it is read only for a refund.
+ */
+#ifndef RL_BUCKET_H
+#define RL_BUCKET_H
+
+#include "rl_gcra.h"
+
+#define RL_BUCKET_TRIES	 16   /* lost compare-and-swaps before a packet gives up */
+#define RL_REFUND_SLACK_NS 1000 /* clocks of two CPUs differ by less; a bucket this near to full may have been full */
+
+/* Both are read while other CPUs write: one load each, never repeated by the compiler. */
+RL_INLINE struct rl_bucket rl_bucket_load(const struct rl_bucket *bucket)
+{
+	struct rl_bucket copy = {
+	    .word = *(const volatile __u64 *)&bucket->word,
+	    .gen = *(const volatile __u32 *)&bucket->gen,
+	};
+
+	return copy;
+}
+
+/* Replace the word if it is still `seen`. Returns whether it was. */
+RL_INLINE int rl_bucket_store(struct rl_bucket *bucket, const struct rl_limit *limit, __u64 seen, __u64 next)
+{
+	if (__sync_val_compare_and_swap(&bucket->word, seen, next) != seen)
+		return 0;
+	if ((seen ^ next) & RL_GCRA_TAG)
+		*(volatile __u32 *)&bucket->gen = limit->gen;
+	return 1;
+}
+
+/* What one packet costs in one unit, in bucket time; 0 where the limit has no such unit. len: bytes on the wire. */
+RL_INLINE __u64 rl_bucket_cost(const struct rl_limit *limit, enum rl_unit unit, __u32 len)
+{
+	const struct rl_rate *rate = &limit->rate[unit];
+
+	return rate->mult ? rl_gcra_cost(rate, unit == RL_BYTES ? len : 1) : 0;
+}
+
+/* Charge one unit. On ADMIT, *stored is the word that this packet left. */
+RL_INLINE enum rl_gcra_verdict rl_bucket_charge(struct rl_bucket *bucket, const struct rl_limit *limit,
+						    enum rl_unit unit, __u64 cost, __u64 now, __u64 *stored)
+{
+	for (int try = 0; try < RL_BUCKET_TRIES; try++) {
+		struct rl_bucket seen = rl_bucket_load(bucket);
+		struct rl_gcra_result result = rl_gcra_decide(limit, unit, &seen, cost, now);
+
+		if (result.verdict == RL_GCRA_REJECT || result.verdict == RL_GCRA_NEWER)
+			return result.verdict;
+		if (rl_bucket_store(bucket, limit, seen.word, result.next)) {
+			*stored = result.next;
+			return result.verdict;
+		}
+	}
+	return RL_GCRA_CONTENDED;
+}
+
+/*
+ * Give `cost` back, taken by the charge that left `stored`. Between that charge and now the bucket was full at no time
+ * if the charge's own TAT is still ahead: TAT never moves back but for refunds.
+ */
+RL_INLINE void rl_bucket_refund(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit,
+				    __u64 cost, __u64 stored, __u64 now)
+{
+	const struct rl_rate *rate = &limit->rate[unit];
+
+	if ((__s64)((stored & ~RL_GCRA_TAG) - rl_gcra_time(rate, now + RL_REFUND_SLACK_NS)) <= (__s64)cost)
+		return;
+	for (int try = 0; try < RL_BUCKET_TRIES; try++) {
+		struct rl_bucket seen = rl_bucket_load(bucket);
+
+		if ((seen.word ^ stored) & RL_GCRA_TAG)
+			return; /* converted to another rate since */
+		if (rl_bucket_store(bucket, limit, seen.word, seen.word - cost))
+			return;
+	}
+}
+
+/* Admit one packet of len bytes under the limit in every unit that it has, or charge nothing. */
+RL_INLINE enum rl_gcra_verdict rl_bucket_admit(struct rl_source *source, const struct rl_limit *limit, __u32 len,
+						   __u64 now)
+{
+	struct rl_bucket *packets = &source->bucket[RL_PACKETS], *bytes = &source->bucket[RL_BYTES];
+	__u64 packet_cost = rl_bucket_cost(limit, RL_PACKETS, len), byte_cost = rl_bucket_cost(limit, RL_BYTES, len);
+	enum rl_gcra_verdict verdict;
+	struct rl_bucket seen;
+	__u64 stored = 0, last;
+
+	if (!byte_cost)
+		return rl_bucket_charge(packets, limit, RL_PACKETS, packet_cost, now, &stored);
+	if (!packet_cost)
+		return rl_bucket_charge(bytes, limit, RL_BYTES, byte_cost, now, &last);
+
+	seen = rl_bucket_load(bytes);
+	verdict = rl_gcra_decide(limit, RL_BYTES, &seen, byte_cost, now).verdict;
+	if (verdict == RL_GCRA_REJECT || verdict == RL_GCRA_NEWER)
+		return verdict;
+	verdict = rl_bucket_charge(packets, limit, RL_PACKETS, packet_cost, now, &stored);
+	if (verdict != RL_GCRA_ADMIT)
+		return verdict;
+	verdict = rl_bucket_charge(bytes, limit, RL_BYTES, byte_cost, now, &last);
+	if (verdict != RL_GCRA_ADMIT)
+		rl_bucket_refund(packets, limit, RL_PACKETS, packet_cost, stored, rl_now());
+	return verdict;
+}
+
+#endif

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rl_gcra.h - the token bucket as arithmetic on one 64-bit word. Pure: the clock is an argument, no memory is touched.
+ *
+ * A bucket of `burst` tokens that refills at `rate` is kept as its theoretical arrival time, TAT: the time at which it
+ * would be full again if nothing more came (the generic cell rate algorithm of ITU-T I.371, virtual scheduling form).
+ * The debt, TAT - now, is what has been taken and not yet refilled. A packet is admitted when, after it took its cost,
+ * the debt is still within the burst. TAT <= now is a full bucket.
+ *
+ * The word:    63                                        8 7        0
+ *             | TAT, in bucket time units of 2^-shift ns   |  tag    |
+ * Times wrap modulo 2^64 and all have eight zero bits below, so adding and comparing them needs no mask, and the tag
+ * travels through one compare-and-swap with the time. The tag names the limit's generation, i.e. the rate that the
+ * debt is counted in: 1 + gen % 255, never 0, so the word 0 is "never charged".
+ *
+ * Bounds (limit.c refuses what breaks them; `ns` is the time a burst takes to refill):
+ *   shift in [8, 22]; burst < 2^62 units, half of what a signed difference can tell;
+ *   one token takes mult * 2^8 / 2^RL_GCRA_FRAC units; a packet's cost is rounded up once to a multiple of 2^8: never
+ *   in the source's favour, and by at most one part in 4096 of the smallest packet's cost.
+ * Half the wrap is 2^63 units: 1.1 years at shift 8 (up to 244 kpps or 29 mbit), 1.2 hours at shift 21 (800 Gbit/s).
+ * A bucket that idles for longer can look as if its TAT were in the future by more than any debt: it is then set to
+ * empty, so it under-admits once, and never over-admits.
+ */
+#ifndef RL_GCRA_H
+#define RL_GCRA_H
+
+#include "rl_abi.h"
+
+#define RL_GCRA_FRAC	  12	      /* fraction bits of rl_rate.mult */
+#define RL_GCRA_TAG	  0xffULL     /* the tag's bits of the word, and the lowest bits of every time */
+#define RL_GCRA_BURST_MAX (1ULL << 62)
+#define RL_GCRA_SLACK_NS  1000000000ULL /* how far clocks of two CPUs may differ before a debt is taken for a wrap */
+#define RL_GCRA_MISSED	  128	      /* generations; a word at least this old may carry a tag that came round again */
+#define RL_GCRA_AHEAD	  8	      /* generations by which another CPU's policy may be newer than ours */
+
+enum rl_gcra_verdict {
+	RL_GCRA_ADMIT, /* store `next`, the packet is within the limit */
+	RL_GCRA_REJECT, /* store nothing */
+	RL_GCRA_REPAIR, /* store `next`, which is an empty bucket, and reject */
+	RL_GCRA_NEWER,	/* the word belongs to a newer generation than ours: reject, store nothing */
+	RL_GCRA_CONTENDED, /* rl_bucket.h: other CPUs won every compare-and-swap: reject, nothing was stored */
+};
+
+struct rl_gcra_result {
+	__u64 next; /* the word to store; meaningful for ADMIT and REPAIR */
+	enum rl_gcra_verdict verdict;
+};
+
+RL_INLINE __u64 rl_gcra_tag(__u32 gen)
+{
+	return 1 + gen % 255;
+}
+
+/* The clock, ns, in the bucket's units. Wraps. */
+RL_INLINE __u64 rl_gcra_time(const struct rl_rate *rate, __u64 now)
+{
+	return now << rate->shift;
+}
+
+/* What `tokens` cost, in units; rounded up. tokens * mult < 2^62: one packet at mult < 2^54, 2^17 bytes at < 2^36. */
+RL_INLINE __u64 rl_gcra_cost(const struct rl_rate *rate, __u64 tokens)
+{
+	return (tokens * rate->mult + ((1ULL << RL_GCRA_FRAC) - 1)) >> RL_GCRA_FRAC << 8;
+}
+
+/*
+ * A debt counted at `old_mult` per token, counted at the rate's own: the same number of tokens, rounded up, at most the
+ * whole burst. Exact in 64 bits by parts: whole multiples of old_mult first, then the remainder as a fraction of 2^-31.
+ * Bounds: debt < 2^63; 0 < old_mult, rate->mult < 2^54. The cut leaves the divisor at least 24 bits, so the fraction
+ * is too large by at most 2^-23.
+ */
+RL_NOINLINE __u64 rl_gcra_convert(__u64 debt, __u64 old_mult, const struct rl_rate *rate)
+{
+	__u64 whole = debt / old_mult, rest = debt % old_mult, part, sum;
+
+	if (whole > rate->burst / rate->mult)
+		return rate->burst;
+	for (int i = 0; i < 3 && old_mult >> 32; i++) {
+		old_mult >>= 8;
+		rest = (rest >> 8) + 1;
+	}
+	part = ((rest << 31) + old_mult - 1) / old_mult; /* rest <= old_mult + 1 < 2^32 + 1, part < 2^32 */
+	part = part * (rate->mult >> 32) * 2 + (part * (rate->mult & 0xffffffff) >> 31) + 1;
+	sum = (whole * rate->mult + part + RL_GCRA_TAG) & ~RL_GCRA_TAG; /* < 2^62 + 2^55 + 2^8 */
+	return sum < rate->burst ? sum : rate->burst;
+}
+
+/*
+ * A word whose tag isn't the limit's own: its debt in the limit's present units and rate, by way of the remembered
+ * generation it belongs to. Returns 0 and the debt; or the verdict when there is none: NEWER, or REPAIR for a bucket
+ * that missed more changes than are remembered, which starts empty.
+ */
+RL_NOINLINE int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, const struct rl_bucket *seen, __u64 now,
+			      __s64 *debt)
+{
+	__u64 tag = seen->word & RL_GCRA_TAG, tat = seen->word & ~RL_GCRA_TAG;
+
+	if ((__s32)(limit->gen - seen->gen) >= RL_GCRA_MISSED)
+		return RL_GCRA_REPAIR;
+	for (__u32 i = 0; i < RL_PAST; i++) {
+		const struct rl_past *past = &limit->past[i];
+		__s64 old;
+
+		if (tag != rl_gcra_tag(limit->gen - 1 - i) || !past->mult[unit])
+			continue;
+		old = (__s64)(tat - (now << past->shift[unit]));
+		if (old > (__s64)(RL_GCRA_BURST_MAX + (RL_GCRA_SLACK_NS << past->shift[unit])))
+			return RL_GCRA_REPAIR;
+		*debt = old > 0 ? (__s64)rl_gcra_convert((__u64)old, past->mult[unit], &limit->rate[unit]) : 0;
+		return 0;
+	}
+	if ((tag + 255 - rl_gcra_tag(limit->gen)) % 255 <= RL_GCRA_AHEAD)
+		return RL_GCRA_NEWER;
+	return RL_GCRA_REPAIR;
+}
+
+/*
+ * Decide one packet that costs `cost` units against a copy of its bucket; `now` is the clock in ns. The caller stores
+ * `next` by compare-and-swap against seen->word, or decides again where that fails.
+ */
+RL_INLINE struct rl_gcra_result rl_gcra_decide(const struct rl_limit *limit, enum rl_unit unit,
+					       const struct rl_bucket *seen, __u64 cost, __u64 now)
+{
+	const struct rl_rate *rate = &limit->rate[unit];
+	__u64 t = rl_gcra_time(rate, now), tag = rl_gcra_tag(limit->gen);
+	struct rl_gcra_result result = {.next = (t + rate->burst) | tag, .verdict = RL_GCRA_REPAIR};
+	__s64 debt = 0;
+
+	if (!seen->word) {
+		debt = 0;
+	} else if ((seen->word & RL_GCRA_TAG) == tag && (__s32)(limit->gen - seen->gen) < RL_GCRA_MISSED) {
+		debt = (__s64)((seen->word & ~RL_GCRA_TAG) - t);
+		if (debt > (__s64)(rate->burst + (RL_GCRA_SLACK_NS << rate->shift)))
+			return result;
+	} else {
+		int verdict = rl_gcra_carry(limit, unit, seen, now, &debt);
+
+		if (verdict) {
+			result.verdict = verdict;
+			return result;
+		}
+	}
+	if (debt < 0)
+		debt = 0;
+	if ((__u64)debt + cost > rate->burst) {
+		result.verdict = RL_GCRA_REJECT;
+		return result;
+	}
+	result.next = (t + (__u64)debt + cost) | tag;
+	result.verdict = RL_GCRA_ADMIT;
+	return result;
+}
+
+#endif

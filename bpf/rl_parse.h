@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rl_parse.h - a frame's bytes to struct rl_packet. Pure; compiles on both sides, and is fuzzed natively.
+ *
+ * One rule decides what is read: a source address that can be read is limited, whatever else is wrong with the packet.
+ * So the walk over IPv6 extension headers may give up at any point without changing the verdict; it only finds out what
+ * the packet carries. It stops at the first header it doesn't know, which is then the payload: GRE, SCTP and ESP are
+ * payload, not headers with a length to follow.
+ *
+ * Sources: RFC 791, RFC 8200 (extension headers), RFC 4302 (AH), RFC 4861 and RFC 6980 (neighbour discovery),
+ * IEEE 802.1Q and 802.1ad.
+ */
+#ifndef RL_PARSE_H
+#define RL_PARSE_H
+
+#include <linux/types.h>
+
+#include "rl_abi.h"
+
+#define RL_VLAN_TAGS   2 /* walked; one more and the frame is unparsed */
+#define RL_EXT_HEADERS 8 /* walked; one more is taken for the payload */
+
+enum rl_parse_result {
+	RL_PARSE_IP,	   /* the source is known */
+	RL_PARSE_NOT_IP,   /* neither IPv4 nor IPv6 */
+	RL_PARSE_UNPARSED, /* truncated before the end of the source address, or too many VLAN tags */
+};
+
+enum rl_packet_flags {
+	RL_PACKET_MALFORMED = 1 << 0, /* the fixed header contradicts itself: version, header length */
+	RL_PACKET_FRAGMENT = 1 << 1,  /* any fragment, the first included */
+	RL_PACKET_PORTS = 1 << 2,     /* sport and dport are set: TCP or UDP, not a fragment */
+	RL_PACKET_ND = 1 << 3,	      /* neighbour discovery that a router can't have forwarded: hop limit 255 */
+};
+
+struct rl_packet {
+	__u8 family; /* 4 or 6 */
+	__u8 flags;  /* enum rl_packet_flags */
+	__u8 proto;  /* IANA protocol number of the payload, after the extension headers that were walked */
+	__u8 pad;
+	__u16 sport; /* host byte order */
+	__u16 dport;
+	__u8 src[16]; /* network byte order; IPv4 in the first four bytes, the rest zero */
+};
+
+RL_INLINE __u16 rl_be16(const __u8 *p)
+{
+	return (__u16)((__u16)p[0] << 8 | p[1]);
+}
+
+/* The ports of TCP and UDP stand at the same place; their first four bytes are enough. */
+RL_INLINE void rl_parse_ports(const __u8 *p, const __u8 *end, struct rl_packet *packet)
+{
+	if (packet->proto != 6 && packet->proto != 17)
+		return;
+	if ((packet->flags & (RL_PACKET_FRAGMENT | RL_PACKET_MALFORMED)) || p + 4 > end)
+		return;
+	packet->sport = rl_be16(p);
+	packet->dport = rl_be16(p + 2);
+	packet->flags |= RL_PACKET_PORTS;
+}
+
+RL_INLINE enum rl_parse_result rl_parse_ipv4(const __u8 *p, const __u8 *end, struct rl_packet *packet)
+{
+	__u32 header;
+
+	if (p + 20 > end)
+		return RL_PARSE_UNPARSED;
+	packet->family = 4;
+	packet->proto = p[9];
+	__builtin_memcpy(packet->src, p + 12, 4);
+	header = (__u32)(p[0] & 0x0f) * 4;
+	if (p[0] >> 4 != 4 || header < 20) {
+		packet->flags |= RL_PACKET_MALFORMED;
+		return RL_PARSE_IP;
+	}
+	if (rl_be16(p + 6) & 0x3fff) /* more fragments, or an offset */
+		packet->flags |= RL_PACKET_FRAGMENT;
+	rl_parse_ports(p + header, end, packet);
+	return RL_PARSE_IP;
+}
+
+/*
+ * Length in bytes of the extension header at p whose type is `type`, or 0 for anything else (RFC 8200 section 4; AH
+ * counts in four bytes, RFC 4302). At least eight bytes can be read at p. Mobility, HIP and shim6 share the format.
+ */
+RL_INLINE __u32 rl_parse_ext_len(__u8 type, const __u8 *p)
+{
+	switch (type) {
+	case 0:	  /* hop-by-hop options */
+	case 43:  /* routing */
+	case 60:  /* destination options */
+	case 135: /* mobility */
+	case 139: /* host identity protocol */
+	case 140: /* shim6 */
+		return ((__u32)p[1] + 1) * 8;
+	case 44: /* fragment */
+		return 8;
+	case 51: /* authentication */
+		return ((__u32)p[1] + 2) * 4;
+	default:
+		return 0;
+	}
+}
+
+RL_INLINE enum rl_parse_result rl_parse_ipv6(const __u8 *p, const __u8 *end, struct rl_packet *packet)
+{
+	__u8 hop_limit;
+
+	if (p + 24 > end)
+		return RL_PARSE_UNPARSED;
+	packet->family = 6;
+	__builtin_memcpy(packet->src, p + 8, 16);
+	if (p[0] >> 4 != 6) {
+		packet->flags |= RL_PACKET_MALFORMED;
+		return RL_PARSE_IP;
+	}
+	packet->proto = p[6];
+	hop_limit = p[7];
+	if (p + 40 > end) {
+		packet->flags |= RL_PACKET_MALFORMED;
+		return RL_PARSE_IP;
+	}
+	p += 40;
+	/* Only directly behind the header: a fragmented one must be ignored by its receiver anyway (RFC 6980). */
+	if (packet->proto == 58 && hop_limit == 255 && p + 2 <= end && p[0] >= 133 && p[0] <= 137 && p[1] == 0)
+		packet->flags |= RL_PACKET_ND;
+	for (int i = 0; i < RL_EXT_HEADERS; i++) {
+		__u32 len;
+
+		if (p + 8 > end)
+			break;
+		len = rl_parse_ext_len(packet->proto, p);
+		if (!len)
+			break;
+		if (packet->proto == 44 && (rl_be16(p + 2) & 0xfff9)) /* an offset, or more fragments */
+			packet->flags |= RL_PACKET_FRAGMENT;
+		packet->proto = p[0];
+		p += len;
+		if (packet->flags & RL_PACKET_FRAGMENT)
+			break; /* what follows may belong to another fragment's headers */
+	}
+	rl_parse_ports(p, end, packet);
+	return RL_PARSE_IP;
+}
+
+/*
+ * Parse the frame [data, end), which begins with its Ethernet header. *packet is zeroed by the caller; it is filled in
+ * for RL_PARSE_IP and of no meaning otherwise.
+ */
+RL_INLINE enum rl_parse_result rl_parse(const void *data, const void *data_end, struct rl_packet *packet)
+{
+	const __u8 *p = data, *end = data_end;
+	__u16 type;
+
+	if (p + 14 > end)
+		return RL_PARSE_UNPARSED;
+	type = rl_be16(p + 12);
+	p += 14;
+	for (int i = 0; i < RL_VLAN_TAGS && (type == 0x8100 || type == 0x88a8); i++) {
+		if (p + 4 > end)
+			return RL_PARSE_UNPARSED;
+		type = rl_be16(p + 2);
+		p += 4;
+	}
+	if (type == 0x0800)
+		return rl_parse_ipv4(p, end, packet);
+	if (type == 0x86dd)
+		return rl_parse_ipv6(p, end, packet);
+	if (type == 0x8100 || type == 0x88a8)
+		return RL_PARSE_UNPARSED;
+	return RL_PARSE_NOT_IP;
+}
+
+#endif

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+int rl_error_set(struct rl_error *err, enum rl_error_kind kind, int code, const char *format, ...)
+{
+	va_list args;
+
+	err->kind = kind;
+	va_start(args, format);
+	vsnprintf(err->text, sizeof(err->text), format, args);
+	va_end(args);
+	return -code;
+}

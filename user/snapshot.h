@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * snapshot.h - the maps read once, as plain arrays: what stats, list, status and top show. Reading takes no lock and
+ * changes nothing. Views (view.h) and top take a snapshot as a value.
+ */
+#ifndef RL_SNAPSHOT_H
+#define RL_SNAPSHOT_H
+
+#include "policy.h"
+
+struct rl_device_stats {
+	struct rl_attached attached;
+	struct rl_device_count count; /* summed over CPUs */
+};
+
+struct rl_limit_stats {
+	struct rl_prefix target;
+	struct rl_limit limit;
+	char tenant[RL_TENANT_LEN]; /* its own, or that of the nearest prefix around it; empty: none */
+	struct rl_limit_count count; /* summed over CPUs */
+};
+
+struct rl_source_stats {
+	struct rl_prefix source;
+	__u32 limit; /* index in struct rl_snapshot's limits */
+	struct rl_count passed;
+	struct rl_count dropped;
+};
+
+enum rl_snapshot_parts {
+	RL_SNAPSHOT_DEVICES = 1 << 0,
+	RL_SNAPSHOT_LIMITS = 1 << 1,  /* targets, limits and tenants */
+	RL_SNAPSHOT_COUNTS = 1 << 2,  /* the limits' counters too */
+	RL_SNAPSHOT_SOURCES = 1 << 3, /* needs LIMITS; in the order of their targets, then limit */
+};
+
+struct rl_snapshot {
+	__u64 time; /* CLOCK_MONOTONIC, ns */
+	struct rl_meta meta;
+	struct rl_device_stats *devices;
+	size_t device_count;
+	struct rl_limit_stats *limits; /* in the order of rl_target_compare */
+	size_t limit_count;
+	struct rl_source_stats *sources; /* sources of deleted limits are left out */
+	size_t source_count;
+};
+
+#define RL_SNAPSHOT __attribute__((cleanup(rl_snapshot_free)))
+
+/* Read the parts asked for (enum rl_snapshot_parts, or'ed). Start from a zeroed snapshot; it stays so on error. */
+int rl_snapshot_take(const struct rl_state *state, unsigned int parts, struct rl_snapshot *out, struct rl_error *err);
+void rl_snapshot_free(struct rl_snapshot *snapshot);
+
+/* A device's totals, summed from its reasons. */
+struct rl_count rl_device_passed(const struct rl_device_count *count);
+struct rl_count rl_device_dropped(const struct rl_device_count *count);
+
+/* The reason's name in output: "no_limit", "within_limit", "not_ip", "neighbour_discovery", "paused", "unparsed",
+ * "malformed", "no_bucket", "source_limit", "contended". */
+const char *rl_reason_name(enum rl_reason reason);
+const char *rl_mode_name(enum rl_mode mode); /* "native", "generic" */
+
+/* The tenants of limits (own name in limit.terms.tenant) into `tenant`: inherited from the nearest prefix around.
+ * limits must be in the order of rl_target_compare. */
+void rl_tenants_inherit(struct rl_limit_stats *limits, size_t count);
+
+#endif
