@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Test programs. Each suite is one Criterion program; what runs without root is built with sanitizers.
+
+UNIT_SRC  := $(wildcard tests/unit/*.c) tests/lib/frame.c
+UNIT_OBJ  := $(UNIT_SRC:%.c=$(B)/san/%.o) $(LIB_SRC:%.c=$(B)/san/%.o)
+BPF_SRC   := $(wildcard tests/bpf/*.c) tests/lib/frame.c
+BPF_OBJ   := $(BPF_SRC:%.c=$(B)/%.o) $(LIB_OBJ)
+TEST_TOOLS := $(B)/tests/rl-send
+
+$(B)/san/%.o: %.c $(SKEL)
+	@mkdir -p $(@D)
+	$(CC) $(SANITIZE) $(RL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/tests/%.o: tests/%.c $(SKEL)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(RL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/tests/unit-tests: $(UNIT_OBJ)
+	$(CC) $(SANITIZE) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lcriterion -lpthread
+
+$(B)/tests/bpf-tests: $(BPF_OBJ)
+	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lcriterion -lpthread
+
+$(B)/tests/rl-send: $(B)/tests/lib/send.o $(B)/tests/lib/frame.o
+	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -lpopt
+
+unit: $(B)/tests/unit-tests
+	$(B)/tests/unit-tests
+
+tests: $(B)/tests/unit-tests $(B)/tests/bpf-tests $(TEST_TOOLS)
+
+check: all tests
+	scripts/test --no-install
+
+.PHONY: unit tests check
+-include $(UNIT_OBJ:.o=.d) $(BPF_OBJ:.o=.d)
