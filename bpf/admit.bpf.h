@@ -15,12 +15,12 @@
 #include "count.bpf.h"
 
 const volatile __u32 rl_device_slot;	   /* the attached device's slot in the per-device maps; set before load */
-const volatile struct rl_limit rl_nd_limit; /* neighbour discovery's budget; set before load */
+struct rl_limit rl_nd_limit;		   /* neighbour discovery's budget; set before load, then only read */
 
 /* Is there room in the device's budget for neighbour discovery? Without it, such a packet is one like any other. */
 RL_INLINE bool rl_nd_admit(__u64 now)
 {
-	const struct rl_limit *budget = (const struct rl_limit *)&rl_nd_limit;
+	const struct rl_limit *budget = &rl_nd_limit;
 	__u32 slot = rl_device_slot;
 	struct rl_bucket *bucket = bpf_map_lookup_elem(&rl_nd, &slot);
 	__u64 stored;

@@ -15,11 +15,12 @@
 
 /*
  * Policy: prefix to limit, longest match wins. Written by set-limit and del-limit, one entry by one system call; read
- * by the packet path. Full: set-limit refuses (RL_MAX_LIMITS), what is there stays.
+ * by the packet path. Full: set-limit refuses (RL_MAX_LIMITS), what is there stays. One entry more than that, since
+ * kernels before 6.13 want a free one even to replace a value.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(max_entries, RL_MAX_LIMITS);
+	__uint(max_entries, RL_MAX_LIMITS + 1);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct rl_prefix);
 	__type(value, struct rl_limit);

@@ -18,8 +18,13 @@
 #include <linux/types.h>
 
 /* BPF takes five scalar arguments and no struct by value, so what isn't inlined must be said to be a function. */
-#define RL_INLINE   static inline __attribute__((always_inline))
-#define RL_NOINLINE static __attribute__((noinline, unused))
+#define RL_INLINE static inline __attribute__((always_inline))
+#ifdef __bpf__
+/* A global function: the verifier checks it once by itself, instead of once for each way that leads to it. */
+#define RL_FUNCTION __attribute__((noinline))
+#else
+#define RL_FUNCTION static __attribute__((noinline, unused))
+#endif
 
 #define RL_ABI_VERSION 1
 
@@ -120,6 +125,8 @@ struct rl_limit {
 	__u32 flags; /* enum rl_limit_flags */
 	struct rl_rate rate[RL_UNITS];
 	struct rl_past past[RL_PAST]; /* past[i] is generation gen - 1 - i */
+	__u32 prefixlen; /* of its own key: a lookup by longest match tells by it whether it hit the very target */
+	__u32 pad;
 	struct rl_terms terms;
 };
 
@@ -190,7 +197,7 @@ _Static_assert(sizeof(struct rl_prefix) == 24, "rl_prefix");
 _Static_assert(sizeof(struct rl_rate) == 24, "rl_rate");
 _Static_assert(sizeof(struct rl_past) == 24, "rl_past");
 _Static_assert(sizeof(struct rl_terms) == 64, "rl_terms");
-_Static_assert(sizeof(struct rl_limit) == 224, "rl_limit");
+_Static_assert(sizeof(struct rl_limit) == 232, "rl_limit");
 _Static_assert(sizeof(struct rl_source_key) == 24, "rl_source_key");
 _Static_assert(sizeof(struct rl_bucket) == 16, "rl_bucket");
 _Static_assert(sizeof(struct rl_source) == 64, "rl_source");

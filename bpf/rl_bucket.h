@@ -30,12 +30,16 @@ RL_INLINE struct rl_bucket rl_bucket_load(const struct rl_bucket *bucket)
 	return copy;
 }
 
-/* Replace the word if it is still `seen`. Returns whether it was. */
-RL_INLINE int rl_bucket_store(struct rl_bucket *bucket, const struct rl_limit *limit, __u64 seen, __u64 next)
+/*
+ * Replace the word if it is still `seen`'s. Returns whether it was. The generation follows whenever it differs, not only
+ * when the tag does: after 255 changes the tag is the same again.
+ */
+RL_INLINE int rl_bucket_store(struct rl_bucket *bucket, const struct rl_limit *limit, const struct rl_bucket *seen,
+				  __u64 next)
 {
-	if (__sync_val_compare_and_swap(&bucket->word, seen, next) != seen)
+	if (__sync_val_compare_and_swap(&bucket->word, seen->word, next) != seen->word)
 		return 0;
-	if ((seen ^ next) & RL_GCRA_TAG)
+	if (seen->gen != limit->gen)
 		*(volatile __u32 *)&bucket->gen = limit->gen;
 	return 1;
 }
@@ -48,43 +52,75 @@ RL_INLINE __u64 rl_bucket_cost(const struct rl_limit *limit, enum rl_unit unit, 
 	return rate->mult ? rl_gcra_cost(rate, unit == RL_BYTES ? len : 1) : 0;
 }
 
+/* One try to charge one unit. *stored is the word that it left, or 0: another CPU was faster, nothing is changed. */
+RL_INLINE enum rl_gcra_verdict rl_bucket_try(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit,
+					     __u64 cost, __u64 now, __u64 *stored)
+{
+	struct rl_bucket seen = rl_bucket_load(bucket);
+	struct rl_gcra_result result = rl_gcra_decide(limit, unit, &seen, cost, now);
+
+	*stored = 0;
+	if (result.verdict == RL_GCRA_REJECT || result.verdict == RL_GCRA_NEWER)
+		return result.verdict;
+	if (!rl_bucket_store(bucket, limit, &seen, result.next))
+		return RL_GCRA_CONTENDED;
+	*stored = result.next;
+	return result.verdict;
+}
+
+/*
+ * The tries after a lost one. Rare, and a function of its own, so that the packet's path stays short for the processor
+ * and the verifier. Returns the word it left (never 0, its tag isn't), or the verdict << 8 where nothing was charged.
+ */
+RL_FUNCTION __u64 rl_bucket_retry(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit, __u64 cost,
+				  __u64 now)
+{
+	enum rl_gcra_verdict verdict = RL_GCRA_CONTENDED;
+	__u64 stored;
+
+	if (!bucket || !limit || unit >= RL_UNITS)
+		return (__u64)RL_GCRA_CONTENDED << 8; /* never so: said for the verifier */
+	for (int try = 1; try < RL_BUCKET_TRIES && verdict == RL_GCRA_CONTENDED; try++)
+		verdict = rl_bucket_try(bucket, limit, unit, cost, now, &stored);
+	return verdict == RL_GCRA_ADMIT ? stored : (__u64)verdict << 8;
+}
+
 /* Charge one unit. On ADMIT, *stored is the word that this packet left. */
 RL_INLINE enum rl_gcra_verdict rl_bucket_charge(struct rl_bucket *bucket, const struct rl_limit *limit,
-						    enum rl_unit unit, __u64 cost, __u64 now, __u64 *stored)
+						enum rl_unit unit, __u64 cost, __u64 now, __u64 *stored)
 {
-	for (int try = 0; try < RL_BUCKET_TRIES; try++) {
-		struct rl_bucket seen = rl_bucket_load(bucket);
-		struct rl_gcra_result result = rl_gcra_decide(limit, unit, &seen, cost, now);
+	enum rl_gcra_verdict verdict = rl_bucket_try(bucket, limit, unit, cost, now, stored);
 
-		if (result.verdict == RL_GCRA_REJECT || result.verdict == RL_GCRA_NEWER)
-			return result.verdict;
-		if (rl_bucket_store(bucket, limit, seen.word, result.next)) {
-			*stored = result.next;
-			return result.verdict;
-		}
-	}
-	return RL_GCRA_CONTENDED;
+	if (verdict != RL_GCRA_CONTENDED)
+		return verdict;
+	*stored = rl_bucket_retry(bucket, limit, unit, cost, now);
+	return *stored & RL_GCRA_TAG ? RL_GCRA_ADMIT : (enum rl_gcra_verdict)(*stored >> 8);
 }
 
 /*
  * Give `cost` back, taken by the charge that left `stored`. Between that charge and now the bucket was full at no time
- * if the charge's own TAT is still ahead: TAT never moves back but for refunds.
+ * if the charge's own TAT is still ahead: TAT never moves back but for refunds. Rare: a function of its own. Returns
+ * whether the tokens went back.
  */
-RL_INLINE void rl_bucket_refund(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit,
-				    __u64 cost, __u64 stored, __u64 now)
+RL_FUNCTION int rl_bucket_refund(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit, __u64 cost,
+				 __u64 stored)
 {
-	const struct rl_rate *rate = &limit->rate[unit];
+	__u64 t;
 
-	if ((__s64)((stored & ~RL_GCRA_TAG) - rl_gcra_time(rate, now + RL_REFUND_SLACK_NS)) <= (__s64)cost)
-		return;
+	if (!bucket || !limit || unit >= RL_UNITS)
+		return 0; /* never so: said for the verifier */
+	t = rl_gcra_time(&limit->rate[unit], rl_now() + RL_REFUND_SLACK_NS);
+	if ((__s64)((stored & ~RL_GCRA_TAG) - t) <= (__s64)cost)
+		return 0;
 	for (int try = 0; try < RL_BUCKET_TRIES; try++) {
 		struct rl_bucket seen = rl_bucket_load(bucket);
 
 		if ((seen.word ^ stored) & RL_GCRA_TAG)
-			return; /* converted to another rate since */
-		if (rl_bucket_store(bucket, limit, seen.word, seen.word - cost))
-			return;
+			return 0; /* converted to another rate since */
+		if (rl_bucket_store(bucket, limit, &seen, seen.word - cost))
+			return 1;
 	}
+	return 0;
 }
 
 /* Admit one packet of len bytes under the limit in every unit that it has, or charge nothing. */
@@ -94,6 +130,7 @@ RL_INLINE enum rl_gcra_verdict rl_bucket_admit(struct rl_source *source, const s
 	struct rl_bucket *packets = &source->bucket[RL_PACKETS], *bytes = &source->bucket[RL_BYTES];
 	__u64 packet_cost = rl_bucket_cost(limit, RL_PACKETS, len), byte_cost = rl_bucket_cost(limit, RL_BYTES, len);
 	enum rl_gcra_verdict verdict;
+	struct rl_gcra_result look;
 	struct rl_bucket seen;
 	__u64 stored = 0, last;
 
@@ -103,15 +140,17 @@ RL_INLINE enum rl_gcra_verdict rl_bucket_admit(struct rl_source *source, const s
 		return rl_bucket_charge(bytes, limit, RL_BYTES, byte_cost, now, &last);
 
 	seen = rl_bucket_load(bytes);
-	verdict = rl_gcra_decide(limit, RL_BYTES, &seen, byte_cost, now).verdict;
-	if (verdict == RL_GCRA_REJECT || verdict == RL_GCRA_NEWER)
-		return verdict;
+	look = rl_gcra_decide(limit, RL_BYTES, &seen, byte_cost, now);
+	if (look.verdict == RL_GCRA_REPAIR)
+		rl_bucket_store(bytes, limit, &seen, look.next); /* where a race wins, the next packet repairs it */
+	if (look.verdict != RL_GCRA_ADMIT)
+		return look.verdict;
 	verdict = rl_bucket_charge(packets, limit, RL_PACKETS, packet_cost, now, &stored);
 	if (verdict != RL_GCRA_ADMIT)
 		return verdict;
 	verdict = rl_bucket_charge(bytes, limit, RL_BYTES, byte_cost, now, &last);
 	if (verdict != RL_GCRA_ADMIT)
-		rl_bucket_refund(packets, limit, RL_PACKETS, packet_cost, stored, rl_now());
+		rl_bucket_refund(packets, limit, RL_PACKETS, packet_cost, stored);
 	return verdict;
 }
 

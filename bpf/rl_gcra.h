@@ -36,7 +36,7 @@
 enum rl_gcra_verdict {
 	RL_GCRA_ADMIT, /* store `next`, the packet is within the limit */
 	RL_GCRA_REJECT, /* store nothing */
-	RL_GCRA_REPAIR, /* store `next`, which is an empty bucket, and reject */
+	RL_GCRA_REPAIR, /* store `next` and reject: the bucket emptied, or its debt converted to the present rate */
 	RL_GCRA_NEWER,	/* the word belongs to a newer generation than ours: reject, store nothing */
 	RL_GCRA_CONTENDED, /* rl_bucket.h: other CPUs won every compare-and-swap: reject, nothing was stored */
 };
@@ -69,7 +69,7 @@ RL_INLINE __u64 rl_gcra_cost(const struct rl_rate *rate, __u64 tokens)
  * Bounds: debt < 2^63; 0 < old_mult, rate->mult < 2^54. The cut leaves the divisor at least 24 bits, so the fraction
  * is too large by at most 2^-23.
  */
-RL_NOINLINE __u64 rl_gcra_convert(__u64 debt, __u64 old_mult, const struct rl_rate *rate)
+RL_INLINE __u64 rl_gcra_convert(__u64 debt, __u64 old_mult, const struct rl_rate *rate)
 {
 	__u64 whole = debt / old_mult, rest = debt % old_mult, part, sum;
 
@@ -86,16 +86,29 @@ RL_NOINLINE __u64 rl_gcra_convert(__u64 debt, __u64 old_mult, const struct rl_ra
 }
 
 /*
+ * Is the word so old that its tag may have come round again? A generation of 0 under a word that was charged is the
+ * moment between a new bucket's first store and the store of its generation.
+ */
+RL_INLINE int rl_gcra_missed(const struct rl_limit *limit, const struct rl_bucket *seen)
+{
+	return seen->gen && (__s32)(limit->gen - seen->gen) >= RL_GCRA_MISSED;
+}
+
+/*
  * A word whose tag isn't the limit's own: its debt in the limit's present units and rate, by way of the remembered
  * generation it belongs to. Returns 0 and the debt; or the verdict when there is none: NEWER, or REPAIR for a bucket
  * that missed more changes than are remembered, which starts empty.
  */
-RL_NOINLINE int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, const struct rl_bucket *seen, __u64 now,
+RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, const struct rl_bucket *seen, __u64 now,
 			      __s64 *debt)
 {
-	__u64 tag = seen->word & RL_GCRA_TAG, tat = seen->word & ~RL_GCRA_TAG;
+	__u64 tag, tat;
 
-	if ((__s32)(limit->gen - seen->gen) >= RL_GCRA_MISSED)
+	if (!limit || !seen || !debt || unit >= RL_UNITS)
+		return RL_GCRA_REPAIR; /* never so; the verifier, who sees this function alone, wants it said */
+	tag = seen->word & RL_GCRA_TAG;
+	tat = seen->word & ~RL_GCRA_TAG;
+	if (rl_gcra_missed(limit, seen))
 		return RL_GCRA_REPAIR;
 	for (__u32 i = 0; i < RL_PAST; i++) {
 		const struct rl_past *past = &limit->past[i];
@@ -128,7 +141,7 @@ RL_INLINE struct rl_gcra_result rl_gcra_decide(const struct rl_limit *limit, enu
 
 	if (!seen->word) {
 		debt = 0;
-	} else if ((seen->word & RL_GCRA_TAG) == tag && (__s32)(limit->gen - seen->gen) < RL_GCRA_MISSED) {
+	} else if ((seen->word & RL_GCRA_TAG) == tag && !rl_gcra_missed(limit, seen)) {
 		debt = (__s64)((seen->word & ~RL_GCRA_TAG) - t);
 		if (debt > (__s64)(rate->burst + (RL_GCRA_SLACK_NS << rate->shift)))
 			return result;
@@ -143,7 +156,10 @@ RL_INLINE struct rl_gcra_result rl_gcra_decide(const struct rl_limit *limit, enu
 	if (debt < 0)
 		debt = 0;
 	if ((__u64)debt + cost > rate->burst) {
-		result.verdict = RL_GCRA_REJECT;
+		/* A debt of an earlier rate is settled by the first packet, admitted or not: it would shrink at that rate. */
+		result.next = (t + (__u64)debt) | tag;
+		if (!seen->word || (seen->word & RL_GCRA_TAG) == tag)
+			result.verdict = RL_GCRA_REJECT;
 		return result;
 	}
 	result.next = (t + (__u64)debt + cost) | tag;

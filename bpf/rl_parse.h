@@ -27,7 +27,7 @@ enum rl_parse_result {
 };
 
 enum rl_packet_flags {
-	RL_PACKET_MALFORMED = 1 << 0, /* the fixed header contradicts itself: version, header length */
+	RL_PACKET_MALFORMED = 1 << 0, /* the fixed header contradicts itself (version, header length) or is cut */
 	RL_PACKET_FRAGMENT = 1 << 1,  /* any fragment, the first included */
 	RL_PACKET_PORTS = 1 << 2,     /* sport and dport are set: TCP or UDP, not a fragment */
 	RL_PACKET_ND = 1 << 3,	      /* neighbour discovery that a router can't have forwarded: hop limit 255 */
@@ -64,13 +64,13 @@ RL_INLINE enum rl_parse_result rl_parse_ipv4(const __u8 *p, const __u8 *end, str
 {
 	__u32 header;
 
-	if (p + 20 > end)
+	if (p + 16 > end)
 		return RL_PARSE_UNPARSED;
 	packet->family = 4;
 	packet->proto = p[9];
 	__builtin_memcpy(packet->src, p + 12, 4);
 	header = (__u32)(p[0] & 0x0f) * 4;
-	if (p[0] >> 4 != 4 || header < 20) {
+	if (p[0] >> 4 != 4 || header < 20 || p + 20 > end) {
 		packet->flags |= RL_PACKET_MALFORMED;
 		return RL_PARSE_IP;
 	}

@@ -4,8 +4,9 @@
 
 UNIT_SRC  := $(wildcard tests/unit/*.c) tests/lib/frame.c
 UNIT_OBJ  := $(UNIT_SRC:%.c=$(B)/san/%.o) $(LIB_SRC:%.c=$(B)/san/%.o)
-BPF_SRC   := $(wildcard tests/bpf/*.c) tests/lib/frame.c
-BPF_OBJ   := $(BPF_SRC:%.c=$(B)/%.o) $(LIB_OBJ)
+PURE_OBJ  := $(patsubst %,$(B)/user/%.o,error units target limit)
+BPF_SRC   := $(filter-out %.bpf.c,$(wildcard tests/bpf/*.c)) tests/lib/frame.c
+BPF_OBJ   := $(BPF_SRC:%.c=$(B)/%.o) $(PURE_OBJ)
 TEST_TOOLS := $(B)/tests/rl-send
 
 $(B)/san/%.o: %.c $(SKEL)
@@ -21,6 +22,19 @@ $(B)/tests/unit-tests: $(UNIT_OBJ)
 
 $(B)/tests/bpf-tests: $(BPF_OBJ)
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lcriterion -lpthread
+
+# BPF programs of the tests themselves.
+$(B)/tests/%.bpf.o: tests/%.bpf.c $(BPF_HEADERS)
+	@mkdir -p $(@D)
+	$(CLANG) $(BPF_CFLAGS) -c -o $@.tmp $<
+	$(BPFTOOL) gen object $@ $@.tmp
+	@rm -f $@.tmp
+
+$(B)/tests/%.skel.h: $(B)/tests/%.bpf.o
+	$(BPFTOOL) gen skeleton $< name $(notdir $*) > $@.tmp
+	@mv $@.tmp $@
+
+$(B)/tests/bpf/parser.o: $(B)/tests/bpf/parse.skel.h
 
 $(B)/tests/rl-send: $(B)/tests/lib/send.o $(B)/tests/lib/frame.o
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -lpopt

@@ -27,4 +27,7 @@ int rl_policy_set(const struct rl_state *state, const struct rl_prefix *target, 
 /* -ENOENT with RL_ERROR_USAGE where the target has no limit. Needs the lock. */
 int rl_policy_delete(const struct rl_state *state, const struct rl_prefix *target, struct rl_error *err);
 
+/* The limit that holds for this source at present: the longest match. False where there is none. */
+bool rl_policy_match(const struct rl_state *state, const struct rl_prefix *source, struct rl_limit *out);
+
 #endif

@@ -14,6 +14,7 @@
 #define RL_STATE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include "../bpf/rl_abi.h"
 #include "error.h"
 
@@ -64,11 +65,20 @@ void rl_state_close(struct rl_state *state);
 /* The cookies of every namespace with state. *out is allocated; the caller frees it. No state at all: 0 of them. */
 int rl_state_list(__u64 **out, size_t *count, struct rl_error *err);
 
+/* The folder alone, without opening anything in it: for removing a state that can't be opened. -ENOENT: there is none. */
+int rl_state_find(struct rl_state *state, struct rl_error *err);
+
 /* Make what attach needs: bpffs, base folder, namespace folder (*created tells whether it is new or was unfinished). */
 int rl_state_prepare(struct rl_state *state, bool *created, struct rl_error *err);
 
-/* Remove the state's folder with everything of ours in it. A link that is still attached is detached by that. */
-int rl_state_remove(const struct rl_state *state, struct rl_error *err);
+/*
+ * Remove the state's folder with everything of ours in it; a link that is still attached is detached by that. With
+ * `unknown`, what has none of our names goes too: the way out of another release's state.
+ */
+int rl_state_remove(const struct rl_state *state, bool unknown, struct rl_error *err);
+
+/* This process has a mount namespace that the machine's first process doesn't share: what it mounts ends with it. */
+bool rl_state_mounts_private(void);
 
 /* Remove the base folder if nothing is left in it. */
 void rl_state_tidy(void);
@@ -78,6 +88,9 @@ void rl_state_tidy(void);
  * folder doesn't exist: -ENOENT and RL_ERROR_NOT_ATTACHED, or it is made if `create`.
  */
 int rl_state_lock(bool create, int *fd, struct rl_error *err);
+
+/* How many values a per-CPU map's element has: possible CPUs, not those online. At least 1. */
+int rl_possible_cpus(void);
 
 /* Does this process have what working on BPF takes (CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN)? `what` for the text. */
 int rl_privilege_check(const char *what, struct rl_error *err);

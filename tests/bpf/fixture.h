@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * fixture.h - the real packet program in a test's hands: loaded but attached to nothing, with a clock that
+ * the test sets, and frames sent through BPF_PROG_TEST_RUN.
+ *
+ * Every frame sent is accounted for at once: exactly one reason of exactly the fixture's device grew, by one
+ * packet and by the frame's length; the verdict is the reason's; and at most one limit counted it, on the
+ * same side. So a test that names the reason and the limit it expects has checked verdict and counters,
+ * packets and bytes.
+ *
+ *   struct fixture fx = fixture_open();
+ *   struct rl_limit limit = fixture_limit(&fx, "203.0.113.0/24", "1000pps", "2000", NULL);
+ *   fixture_expect(&fx, &spec, RL_PASS_LIMIT, &limit);
+ *   fixture_close(&fx);
+ */
+#ifndef RL_FIXTURE_H
+#define RL_FIXTURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "../../bpf/rl_abi.h"
+#include "../lib/frame.h"
+
+#define FIXTURE_LIMITS	    1024
+#define FIXTURE_DEVICE	    5			/* not 0, so that a forgotten slot shows */
+#define FIXTURE_FIRST_SLOT  9			/* likewise */
+#define FIXTURE_CLOCK	    1000000000000000ULL /* where the clock begins, ns */
+#define FIXTURE_MAX_SOURCES 4096
+#define NS		    1ULL
+#define US		    1000ULL
+#define MS		    1000000ULL
+#define SEC		    1000000000ULL
+
+struct rl_xdp;
+
+struct fixture_limit {
+	bool used;
+	struct rl_prefix target;
+	struct rl_limit limit;
+};
+
+struct fixture {
+	struct rl_xdp *skel;
+	int program;
+	__u64 now;	  /* the clock, ns */
+	__u32 next;	  /* the next limit's id, counted from 0 */
+	const char *what; /* the case at hand, for messages; NULL: none */
+	struct rl_count sent;
+	struct fixture_limit *limits; /* FIXTURE_LIMITS of them */
+};
+
+struct fixture_options {
+	__u32 max_sources; /* 0: FIXTURE_MAX_SOURCES */
+	bool fixed_table;  /* the sources' table is a plain hash: it fills up instead of evicting */
+};
+
+struct fixture fixture_open(void);
+struct fixture fixture_open_with(const struct fixture_options *options);
+void fixture_close(struct fixture *fx); /* checks received = sent on the device, and nothing on any other */
+
+void fixture_clock(struct fixture *fx, __u64 now);
+void fixture_advance(struct fixture *fx, __u64 ns);
+
+/*
+ * Limit `target`; the texts are rates and bursts in any order, up to a NULL. A target that has a limit
+ * already gets it changed in place, as set-limit does. Returns what the policy map now holds.
+ */
+struct rl_limit fixture_limit(struct fixture *fx, const char *target, ...) __attribute__((sentinel));
+void fixture_unlimit(struct fixture *fx, const char *target);
+
+/* Write one policy entry as it is. The counters of its slot aren't watched. */
+void fixture_policy_write(struct fixture *fx, const char *target, const struct rl_limit *limit);
+
+void fixture_pause(struct fixture *fx, bool paused);
+
+struct fixture_outcome {
+	enum rl_reason reason;
+	int slot; /* of the limit that counted the frame; -1: none */
+};
+
+struct fixture_outcome fixture_send_bytes(struct fixture *fx, const uint8_t *frame, size_t len);
+struct fixture_outcome fixture_send(struct fixture *fx, const struct rl_frame_spec *spec);
+
+/* Send one frame and assert its reason and its limit (NULL: none counted it). */
+#define fixture_expect(fx, spec, reason, limit) fixture_expect_at(__LINE__, fx, spec, reason, limit)
+#define fixture_expect_bytes(fx, frame, len, reason, limit)                                                  \
+	fixture_expect_bytes_at(__LINE__, fx, frame, len, reason, limit)
+void fixture_expect_at(int line, struct fixture *fx, const struct rl_frame_spec *spec, enum rl_reason reason,
+		       const struct rl_limit *limit);
+void fixture_expect_bytes_at(int line, struct fixture *fx, const uint8_t *frame, size_t len,
+			     enum rl_reason reason, const struct rl_limit *limit);
+
+/* Send the same frame n times at one instant; returns how many passed. Packets and bytes of all counters add
+ * up. */
+__u64 fixture_flood(struct fixture *fx, const struct rl_frame_spec *spec, __u32 n);
+__u64 fixture_flood_bytes(struct fixture *fx, const uint8_t *frame, size_t len, __u32 n);
+
+/* One bare test run; no assertion and no accounting, so that threads may call it. The verdict, or a negative
+ * errno. */
+int fixture_run(const struct fixture *fx, const uint8_t *frame, size_t len, __u32 n);
+
+/* Frames that fixture_run sent, for fixture_close's account. */
+void fixture_account(struct fixture *fx, __u64 packets, __u64 bytes);
+
+struct rl_device_count fixture_device(const struct fixture *fx);
+struct rl_limit_count fixture_limit_count(const struct fixture *fx, const struct rl_limit *limit);
+
+/* What is kept of a source under a limit. False where there is nothing. */
+bool fixture_source(const struct fixture *fx, const struct rl_limit *limit, const char *source,
+		    struct rl_source *out);
+
+/* Assert a source's counters, all its frames having been of one length. */
+#define fixture_expect_source(fx, limit, source, passed, dropped, len)                                       \
+	fixture_expect_source_at(__LINE__, fx, limit, source, passed, dropped, len)
+void fixture_expect_source_at(int line, const struct fixture *fx, const struct rl_limit *limit,
+			      const char *source, __u64 passed, __u64 dropped, size_t len);
+
+#endif

@@ -1,0 +1,316 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The commands around the limits: pause, status, exit codes, warnings, and being killed half way.
+# shellcheck source=tests/lib/e2e.sh
+source "$(dirname "$0")/../lib/e2e.sh"
+
+E2E_JOBS=2
+
+test_the_readme_commands_work() {
+	net_make
+	expect 0 agent attach "$DEV"
+	expect 0 agent set-limit 203.0.113.7 --rate 1000pps --burst 2000
+	expect 0 agent set-limit 198.51.100.0/24 --rate 10mbit --burst 256kb --tenant acme
+	expect 0 agent set-limit 2001:db8::/32 --rate 500pps
+	expect 0 agent set-limit any --rate 5kpps
+	send --src 203.0.113.7 --src 198.51.100.9 --src 2001:db8::1 --src 192.0.2.9 --rate 2000 --seconds 1
+	expect 0 agent list
+	for word in 203.0.113.7 1kpps 2000p 198.51.100.0/24 10mbit 256kb acme 2001:db8::/32 500pps any 5kpps; do
+		assert_match "list" "$OUT" "(^|[^0-9a-z])$word([^0-9a-z]|\$)"
+	done
+	expect 0 agent stats
+	expect 0 agent status
+	assert_match "status" "$OUT" "$DEV"
+	expect 0 agent top --once
+	assert_match "top" "$OUT" '203\.0\.113\.7'
+	expect 0 agent pause
+	expect 0 agent resume "$DEV"
+	expect 0 agent del-limit 198.51.100.0/24
+	assert_eq "limits left" "$(agent list --json | jq '.limits | length')" 3
+	expect 0 agent detach "$DEV"
+	assert_nothing_left
+}
+
+test_paused_everything_passes_and_is_counted() {
+	local link
+	net_make
+	attach
+	agent set-limit any --rate 1/h --burst 5
+	link=$(link_ids)
+	send --src 203.0.113.7 --count 20
+	expect 0 agent pause
+	send --src 203.0.113.7 --count 30
+	assert_eq "counted as paused" "$(device .reasons.paused)" 30
+	assert_eq "dropped" "$(device .dropped.packets)" 15
+	assert_match "status" "$(agent status)" 'paused'
+	assert_eq "nothing was detached" "$(link_ids)" "$link"
+	expect 0 agent attach "$DEV"
+	send --src 203.0.113.7 --count 5
+	assert_eq "attached again, still paused" "$(device .reasons.paused)" 35
+	expect 0 agent resume "$DEV"
+	send --src 203.0.113.7 --count 10
+	assert_eq "dropped after resume" "$(device .dropped.packets)" 25
+	expect 0 agent pause "$DEV"
+	send --src 203.0.113.7 --count 10
+	assert_eq "paused by name" "$(device .reasons.paused)" 45
+	assert_all_counted
+	expect 3 agent pause nosuch0
+}
+
+test_a_killed_top_changes_nothing() {
+	local i pid before
+	net_make
+	attach
+	agent set-limit any --rate 1/h --burst 5
+	send --src 203.0.113.7 --count 20
+	before=$(link_ids)
+	for i in $(seq 20); do
+		start_agent top -n 100 --json >/dev/null 2>&1
+		pid=$PID
+		sleep "0.0$((RANDOM % 10))"
+		kill -9 "$pid"
+		wait "$pid" 2>/dev/null || true
+		send --src 203.0.113.7 --count 10 >/dev/null
+		assert_eq "passed after kill $i" "$(limit any .passed.packets)" 5
+		assert_eq "dropped after kill $i" "$(limit any .dropped.packets)" $((15 + i * 10))
+	done
+	assert_eq "link and program" "$(link_ids)" "$before"
+	assert_all_counted
+}
+
+test_a_killed_set_limit_leaves_the_policy_whole() {
+	local i pid terms dropped=0
+	net_make
+	attach
+	agent set-limit 203.0.113.7 --rate 1/h --burst 5
+	agent set-limit any --rate 10/h --burst 50 --tenant old
+	send --src 203.0.113.7 --count 20
+	for i in $(seq 60); do
+		# Old and new differ in everything: a mixture of the two would be neither.
+		if [ $((i % 2)) -eq 1 ]; then
+			start_agent set-limit any --rate 20/h --burst 70 --rate 20kbit --burst 70kb --tenant new
+		else
+			start_agent set-limit any --rate 10/h --burst 50 --tenant old
+		fi
+		pid=$PID
+		sleep "0.00$((RANDOM % 10))"
+		kill -9 "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+		terms=$(agent list --json | jq -c '.limits[] | select(.target == "any") |
+			[.tenant, .burst_packets, .rate_bits, .burst_bytes]')
+		case $terms in
+		'["old",50,null,null]' | '["new",70,20000,70000]') ;;
+		*) fail "after kill $i the limit is $terms" ;;
+		esac
+		send --src 203.0.113.7 --count 5 >/dev/null
+		assert_eq "the other limit's counter" "$(limit 203.0.113.7 .dropped.packets)" $((15 + i * 5))
+	done
+	# A new target each time: there whole, or not at all, and what was claimed for it isn't lost.
+	for i in $(seq 40); do
+		start_agent set-limit "192.0.2.$i" --rate 1/h --burst 7
+		pid=$PID
+		sleep "0.00$((RANDOM % 10))"
+		kill -9 "$pid" 2>/dev/null || true
+		wait "$pid" 2>/dev/null || true
+		dropped=$(agent list --json | jq --arg t "192.0.2.$i" '[.limits[] | select(.target == $t)] | length')
+		[ "$dropped" -eq 1 ] || agent set-limit "192.0.2.$i" --rate 1/h --burst 7
+		send --src "192.0.2.$i" --count 10 >/dev/null
+		assert_eq "passed under the new limit" "$(limit "192.0.2.$i" .passed.packets)" 7
+	done
+	assert_eq "limits" "$(agent list --json | jq '.limits | length')" 42
+	assert_all_counted
+}
+
+test_commands_at_the_same_time_serialise() {
+	local i pids=()
+	net_make
+	attach
+	for i in $(seq 20); do
+		start_agent set-limit "192.0.2.$i" --rate 1/h --burst "$i"
+		pids+=("$PID")
+	done
+	for i in "${pids[@]}"; do wait "$i" || fail "a set-limit failed"; done
+	assert_eq "limits" "$(agent list --json | jq -c '[.limits[].burst_packets] | sort')" \
+		"$(jq -nc '[range(1; 21)]')"
+	for i in 1 10 20; do
+		send --src "192.0.2.$i" --count 30 >/dev/null
+		assert_eq "passed of 192.0.2.$i" "$(limit "192.0.2.$i" .passed.packets)" "$i"
+	done
+	# The same target by all of them: one entry, and one of the values.
+	pids=()
+	for i in $(seq 20); do
+		start_agent set-limit any --rate 1/h --burst "$i"
+		pids+=("$PID")
+	done
+	for i in "${pids[@]}"; do wait "$i" || fail "a set-limit failed"; done
+	assert_eq "limits" "$(agent list --json | jq '.limits | length')" 21
+}
+
+test_a_renamed_device_is_followed() {
+	net_make
+	attach
+	agent set-limit any --rate 1/h --burst 5
+	ip -n "$RX" link set "$DEV" down
+	ip -n "$RX" link set "$DEV" name wan0
+	ip -n "$RX" link set wan0 up
+	DEV=wan0
+	wait_for 5 in_rx ip link show dev wan0 up
+	send --src 203.0.113.7 --count 20
+	assert_eq "stats under the new name" "$(device .passed.packets)" 5
+	assert_match "status" "$(agent status)" 'wan0'
+	expect 0 agent pause wan0
+	expect 0 agent resume wan0
+	expect 0 agent attach wan0
+	assert_eq "devices" "$(stats | jq '.devices | length')" 1
+	expect 3 agent detach rl0
+	expect 0 agent detach wan0
+	assert_nothing_left
+}
+
+test_what_a_gone_device_left_is_cleared() {
+	net_make
+	attach
+	agent set-limit any --rate 1/h --burst 5
+	ip -n "$TX" link del gen0
+	expect 0 agent status
+	assert_match "status" "$OUT" 'gone'
+	expect 0 agent list
+	expect 0 agent detach --stale
+	[ ! -e /sys/fs/bpf/rl-agent ] || fail "left behind: $(find /sys/fs/bpf/rl-agent)"
+	expect 0 agent detach --stale
+}
+
+test_a_gone_device_can_come_back() {
+	net_make
+	attach
+	agent set-limit any --rate 1/h --burst 5
+	ip -n "$TX" link del gen0
+	ip -n "$RX" link add "$DEV" type veth peer name gen0 netns "$TX"
+	ip -n "$RX" link set "$DEV" up
+	ip -n "$TX" link set gen0 up
+	expect 0 agent attach "$DEV"
+	send --src 203.0.113.7 --count 20
+	assert_eq "the policy is in force" "$(limit any .passed.packets)" 5
+	assert_eq "devices" "$(stats | jq '[.devices[] | select(.name == "rl0" and .ifindex > 0)] | length')" 1
+}
+
+only_one_state() { [ "$(find /sys/fs/bpf/rl-agent -mindepth 1 -maxdepth 1 -type d | wc -l)" -eq 1 ]; }
+
+test_what_a_gone_namespace_left_is_cleared() {
+	net_make other
+	attach
+	agent set-limit any --rate 1/h --burst 5
+	net_make here
+	attach
+	agent set-limit any --rate 1/h --burst 6
+	expect 0 agent status --all --json
+	assert_eq "namespaces in status --all" "$(jq '[.. | .devices? // empty | arrays] | length' <<<"$OUT")" 2
+	expect 0 agent detach --stale
+	assert_eq "what is alive stays" "$(find /sys/fs/bpf/rl-agent -mindepth 1 -maxdepth 1 -type d | wc -l)" 2
+	ip netns del "rl-e2e-$$-other-rx"
+	ip netns del "rl-e2e-$$-other-tx"
+	wait_for 10 eval "$(declare -f agent in_rx only_one_state); agent detach --stale && only_one_state"
+	send --src 203.0.113.7 --count 20
+	assert_eq "ours still limits" "$(limit any .passed.packets)" 6
+	expect 0 agent detach "$DEV"
+	assert_nothing_left
+}
+
+test_exit_codes_and_json_errors_agree() {
+	local code
+	net_make
+	json_error() { # CODE COMMAND...
+		expect "$@"
+		[ -n "$ERR" ] || fail "no text: $*"
+		code=$1
+		shift
+		expect "$code" "$@" --json
+		assert_eq "JSON error of: $*" \
+			"$(jq -c '[.schema_version, .error.code, (.error.message | length > 10)]' <<<"$OUT")" "[1,$code,true]"
+	}
+	for command in list stats status top pause resume; do
+		expect 3 agent $command
+		assert_match "what to do" "$ERR" 'attach'
+	done
+	json_error 3 agent list
+	json_error 3 agent stats
+	json_error 3 agent top --once
+	expect 3 agent set-limit any --rate 1pps
+	assert_match "what to do" "$ERR" 'attach'
+	expect 3 agent del-limit any
+	expect 1 agent
+	expect 1 agent nonsense
+	assert_match "message" "$ERR" 'nonsense'
+	expect 0 agent help
+	for command in attach detach set-limit del-limit list stats status top pause resume probe; do
+		assert_match "help" "$OUT" "(^| )$command( |\$)"
+	done
+	expect 0 agent help set-limit
+	assert_match "help set-limit" "$OUT" '--burst'
+	expect 0 agent --version
+	assert_match "version" "$OUT" '[0-9]+\.[0-9]+'
+	expect 0 agent probe
+	expect 0 agent probe "$DEV"
+	attach
+	expect 1 agent set-limit 10.0.0.1/8 --rate 1pps
+	assert_match "the network meant" "$ERR" '10\.0\.0\.0/8'
+	expect 1 agent set-limit 10.0.0.0/33 --rate 1pps
+	expect 1 agent set-limit 2001:db8::/129 --rate 1pps
+	expect 1 agent set-limit any
+	expect 1 agent set-limit any --rate 100
+	assert_match "hint" "$ERR" '100pps'
+	expect 1 agent set-limit any --rate 1mbps
+	assert_match "hint" "$ERR" 'mbit'
+	expect 1 agent set-limit any --rate 10mbit --burst 1kb
+	expect 1 agent set-limit any --rate 1pps --rate 2pps
+	expect 1 agent set-limit any --rate 999gbit
+	assert_match "the range" "$ERR" '800gbit'
+	expect 1 agent del-limit any
+	expect 1 agent stats --no-such-option
+	json_error 2 in_rx setpriv --reuid 65534 --regid 65534 --clear-groups "$AGENT" stats
+	assert_eq "limits" "$(stats | jq '.limits | length')" 0
+}
+
+test_json_output_has_the_fields_promised() {
+	local all
+	net_make
+	attach
+	agent set-limit 203.0.113.0/24 --rate 1000pps --burst 5 --tenant acme
+	agent set-limit any --rate 10mbit
+	send --src 203.0.113.7 --count 20
+	all=$(stats)
+	assert_eq "device" "$(jq -c '.devices[0] | [.name, (.ifindex > 0), .direction != null, .mode, .received, .passed.packets,
+		.dropped.packets, .reasons.within_limit, .reasons.source_limit]' <<<"$all")" \
+		'["rl0",true,true,"native",{"packets":20,"bytes":1200},5,15,5,15]'
+	assert_eq "limits" "$(jq -c '[.limits | sort_by(.target)[] | [.target, .tenant, .rate_pps, .burst_packets, .rate_bits,
+		.burst_bytes, .passed.packets, .dropped.bytes]]' <<<"$all")" \
+		'[["203.0.113.0/24","acme",1000,5,null,null,5,900],["any",null,null,null,10000000,125000,0,0]]'
+	assert_eq "schema versions" "$(for c in stats list status "top --once"; do
+		# shellcheck disable=SC2086
+		agent $c --json | jq .schema_version
+	done | tr '\n' ' ')" '1 1 1 1 '
+	assert_eq "source" "$(agent top --once --json | jq -c '.sources[0] | [.source, .limit, .tenant, .passed,
+		.dropped.packets, .passed_pps, .dropped_pps]')" \
+		'["203.0.113.7","203.0.113.0/24","acme",{"packets":5,"bytes":300},15,0,0]'
+}
+
+test_a_limit_on_ones_own_session_warns() {
+	local ssh='203.0.113.50 50000 192.0.2.1 22'
+	net_make
+	attach
+	expect 0 in_rx env SSH_CONNECTION="$ssh" "$AGENT" set-limit 203.0.113.0/24 --rate 1000pps
+	assert_match "warning" "$ERR" '203\.0\.113\.50'
+	# sudo takes the variable away: the shell around it still has it.
+	expect 0 in_rx env SSH_CONNECTION="$ssh" bash -c 'env -u SSH_CONNECTION "$@"; exit $?' - \
+		"$AGENT" set-limit any --rate 1000pps
+	assert_match "warning by a parent's environment" "$ERR" '203\.0\.113\.50'
+	expect 0 in_rx env SSH_CONNECTION="2001:db8::5 50000 2001:db8::1 22" "$AGENT" set-limit 2001:db8::/64 --rate 1kpps
+	assert_match "warning for IPv6" "$ERR" '2001:db8::5'
+	expect 0 in_rx env SSH_CONNECTION="$ssh" "$AGENT" set-limit 198.51.100.0/24 --rate 1000pps
+	assert_no_match "warning where it doesn't cover" "$ERR" '203\.0\.113\.50'
+	expect 0 agent set-limit 203.0.113.0/24 --rate 1000pps
+	assert_no_match "warning without a session" "$ERR" '203\.0\.113\.50'
+}
+
+e2e_main "$@"

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "cmd.h"
+#include "netns.h"
+#include "state.h"
+
+static int keep, all, stale;
+
+static const struct poptOption options[] = {
+    {"keep", 'k', POPT_ARG_NONE, &keep, 0, "keep policy and buckets for the next attach", NULL},
+    {"all", 'a', POPT_ARG_NONE, &all, 0, "every device of this network namespace", NULL},
+    {"stale", 0, POPT_ARG_NONE, &stale, 0, "clear what devices and network namespaces that are gone left", NULL},
+    POPT_TABLEEND,
+};
+
+/* Take one device out: detached before this returns, not whenever the kernel drops the last reference. */
+static int device_detach(const struct rl_state *state, const struct rl_attached *attached, struct rl_error *err)
+{
+	char path[RL_PATH_LEN];
+	RL_CLOSE int link = bpf_obj_get(rl_state_link_path(state, attached->slot, path));
+	const struct rl_device none = {};
+
+	if (link >= 0)
+		bpf_link_detach(link); /* fails where the device is gone, which is as good */
+	if (unlink(path) && errno != ENOENT)
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't remove the pinned link %s: %s", path, strerror(errno));
+	if (bpf_map_update_elem(state->map[RL_MAP_DEVICES], &attached->slot, &none, BPF_ANY))
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the devices' map: %s", strerror(errno));
+	return 0;
+}
+
+static int state_end(const struct rl_state *state, bool unknown, struct rl_error *err)
+{
+	int rc = rl_state_remove(state, unknown, err);
+
+	if (!rc)
+		rl_state_tidy();
+	return rc;
+}
+
+/* The attached device of this name: a present one rather than one that is gone. */
+static const struct rl_attached *attached_find(const struct rl_attached *attached, size_t count, const char *name)
+{
+	const struct rl_attached *found = NULL;
+
+	for (size_t i = 0; i < count; i++)
+		if (!strcmp(attached[i].name, name) && (!found || attached[i].alive))
+			found = &attached[i];
+	return found;
+}
+
+static int none_found(const char *name, size_t count, struct rl_error *err)
+{
+	const char *foreign = if_nametoindex(name) ? "; an XDP program on it that isn't rl-agent's is left alone" : "";
+
+	if (!count)
+		return rl_error_set(err, RL_ERROR_NOT_ATTACHED, ENODEV,
+				    "rl-agent isn't attached to %s nor to anything else here%s; `rl-agent detach --all` gives up "
+				    "the policy that was kept",
+				    name, foreign);
+	return rl_error_set(err, RL_ERROR_NOT_ATTACHED, ENODEV,
+			    "rl-agent isn't attached to %s%s: `rl-agent status` shows where it is", name, foreign);
+}
+
+static int detach_one(const struct rl_state *state, const char *name, struct rl_error *err)
+{
+	struct rl_attached attached[RL_MAX_DEVICES];
+	const struct rl_attached *found;
+	size_t count, left = 0;
+	int rc = rl_state_attached(state, true, attached, &count, err);
+
+	if (rc)
+		return rc;
+	found = attached_find(attached, count, name);
+	if (!found)
+		return none_found(name, count, err);
+	rc = device_detach(state, found, err);
+	for (size_t i = 0; i < count; i++)
+		left += &attached[i] != found && attached[i].alive;
+	if (!rc && !left && !keep)
+		rc = state_end(state, false, err);
+	if (rc)
+		return rc;
+	printf("%s: detached%s\n", name,
+	       left	? "; policy and buckets serve the other devices"
+	       : keep ? "; policy and buckets are kept"
+		      : "; policy and buckets are removed");
+	return 0;
+}
+
+static int detach_all(struct rl_error *err)
+{
+	RL_STATE struct rl_state state = RL_STATE_INIT;
+	struct rl_attached attached[RL_MAX_DEVICES];
+	size_t count;
+	int rc;
+
+	if (!keep) {
+		rc = rl_state_find(&state, err);
+		if (!rc)
+			rc = state_end(&state, true, err);
+		if (!rc)
+			printf("detached from every device; policy and buckets are removed\n");
+		return rc;
+	}
+	rc = rl_state_open(&state, err);
+	if (!rc)
+		rc = rl_state_attached(&state, true, attached, &count, err);
+	for (size_t i = 0; !rc && i < count; i++)
+		rc = device_detach(&state, &attached[i], err);
+	if (!rc)
+		printf("detached from every device; policy and buckets are kept\n");
+	return rc;
+}
+
+/* One namespace's leftovers. `present`: the namespace was found to exist. */
+static int stale_clear(__u64 cookie, bool present, size_t *cleared, struct rl_error *err)
+{
+	RL_STATE struct rl_state state = RL_STATE_INIT;
+	struct rl_attached attached[RL_MAX_DEVICES];
+	size_t count, alive = 0, gone = 0;
+	int rc = rl_state_open_cookie(cookie, &state, err);
+
+	if (rc == -ENOENT) {
+		snprintf(state.path, sizeof(state.path), RL_BASE "/%" PRIu64, (uint64_t)cookie);
+		*cleared += 1;
+		return rl_state_remove(&state, false, err); /* never finished: an attach was killed */
+	}
+	if (!rc)
+		rc = rl_state_attached(&state, false, attached, &count, err);
+	for (size_t i = 0; !rc && i < count; i++) {
+		if (attached[i].alive) {
+			alive++;
+			continue;
+		}
+		gone++;
+		rc = device_detach(&state, &attached[i], err);
+		if (!rc)
+			printf("%s: cleared, the device is gone\n", attached[i].name);
+	}
+	*cleared += gone;
+	if (rc || alive || keep || (present && !gone))
+		return rc;
+	*cleared += !gone;
+	return rl_state_remove(&state, false, err);
+}
+
+static int detach_stale(struct rl_error *err)
+{
+	RL_FREE unsigned long long *present = NULL;
+	RL_FREE __u64 *cookies = NULL;
+	size_t present_count, count, cleared = 0;
+	int rc = rl_netns_cookies(&present, &present_count, err);
+
+	if (!rc)
+		rc = rl_state_list(&cookies, &count, err);
+	for (size_t i = 0; !rc && i < count; i++) {
+		bool found = false;
+
+		for (size_t k = 0; k < present_count; k++)
+			found |= present[k] == cookies[i];
+		rc = stale_clear(cookies[i], found, &cleared, err);
+	}
+	if (rc)
+		return rc;
+	rl_state_tidy();
+	if (!cleared)
+		printf("nothing stale\n");
+	return 0;
+}
+
+static int run(int argc, const char **argv, struct rl_error *err)
+{
+	RL_STATE struct rl_state state = RL_STATE_INIT;
+	RL_CLOSE int lock = -1;
+	const char *name = NULL;
+	int count, rc;
+
+	rc = rl_cmd_parse(&rl_cmd_detach, argc, argv, 0, 1, &name, &count, err);
+	if (!rc && (name != NULL) + all + stale != 1)
+		rc = rl_error_set(err, RL_ERROR_USAGE, EINVAL,
+				  "detach: name one device, or give --all or --stale; `rl-agent status` shows the devices");
+	if (!rc)
+		rc = rl_privilege_check("detach", err);
+	if (!rc)
+		rc = rl_state_lock(false, &lock, err);
+	if (rc == -ENOENT && stale && err->kind == RL_ERROR_NOT_ATTACHED) {
+		printf("nothing stale\n");
+		*err = (struct rl_error){};
+		return 0;
+	}
+	if (rc)
+		return rc;
+	if (all)
+		return detach_all(err);
+	if (stale)
+		return detach_stale(err);
+	rc = rl_state_open(&state, err);
+	return rc ? rc : detach_one(&state, name, err);
+}
+
+const struct rl_command rl_cmd_detach = {
+    .name = "detach",
+    .arguments = "DEV | --all | --stale [--keep]",
+    .summary = "Take the limiter off DEV",
+    .help = "The last detach removes policy, buckets and counters, unless --keep. A program that isn't rl-agent's is never\n"
+	    "touched.\n",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* cmd_pause.c - pause and resume: the two values of one flag. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "cmd.h"
+#include "state.h"
+
+static int device_pause(const struct rl_state *state, const struct rl_attached *attached, bool paused,
+			struct rl_error *err)
+{
+	struct rl_device device = attached->device;
+
+	device.flags &= ~(__u32)RL_DEVICE_PAUSED;
+	if (paused)
+		device.flags |= RL_DEVICE_PAUSED;
+	if (bpf_map_update_elem(state->map[RL_MAP_DEVICES], &attached->slot, &device, BPF_EXIST))
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the devices' map: %s", strerror(errno));
+	printf("%s: %s\n", attached->name, paused ? "paused, everything passes and is counted" : "limits hold again");
+	return 0;
+}
+
+static int pause_all(const struct rl_state *state, const char *name, bool paused, struct rl_error *err)
+{
+	struct rl_attached attached[RL_MAX_DEVICES];
+	size_t count, done = 0;
+	int rc = rl_state_attached(state, true, attached, &count, err);
+
+	for (size_t i = 0; !rc && i < count; i++) {
+		if (!attached[i].alive || (name && strcmp(attached[i].name, name)))
+			continue;
+		rc = device_pause(state, &attached[i], paused, err);
+		done++;
+	}
+	if (rc || done)
+		return rc;
+	return rl_error_set(err, RL_ERROR_NOT_ATTACHED, ENODEV,
+			    "rl-agent isn't attached to %s: `rl-agent status` shows where it is", name ? name : "any device");
+}
+
+static int run_as(const struct rl_command *command, bool paused, int argc, const char **argv, struct rl_error *err)
+{
+	RL_STATE struct rl_state state = RL_STATE_INIT;
+	RL_CLOSE int lock = -1;
+	const char *name = NULL;
+	int count, rc;
+
+	rc = rl_cmd_parse(command, argc, argv, 0, 1, &name, &count, err);
+	if (!rc)
+		rc = rl_privilege_check(command->name, err);
+	if (!rc)
+		rc = rl_state_lock(false, &lock, err);
+	if (!rc)
+		rc = rl_state_open(&state, err);
+	return rc ? rc : pause_all(&state, name, paused, err);
+}
+
+static int run_pause(int argc, const char **argv, struct rl_error *err)
+{
+	return run_as(&rl_cmd_pause, true, argc, argv, err);
+}
+
+static int run_resume(int argc, const char **argv, struct rl_error *err)
+{
+	return run_as(&rl_cmd_resume, false, argc, argv, err);
+}
+
+const struct rl_command rl_cmd_pause = {
+    .name = "pause",
+    .arguments = "[DEV]",
+    .summary = "Let everything pass on DEV, or on every device, without detaching",
+    .help = "A flag: packets are counted as paused, charged to no bucket, and nothing is detached.\n",
+    .run = run_pause,
+};
+
+const struct rl_command rl_cmd_resume = {
+    .name = "resume",
+    .arguments = "[DEV]",
+    .summary = "Let the limits hold again after pause",
+    .run = run_resume,
+};

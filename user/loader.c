@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "loader.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/if_link.h>
+#include <net/if.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/utsname.h>
+#include <time.h>
+
+#include "cleanup.h"
+#include "limit.h"
+#include "rl_xdp.skel.h"
+
+struct rl_program {
+	struct rl_xdp *skel;
+	__u32 max_sources;
+	bool frags;
+};
+
+/*
+ * libbpf tells the verifier's and the drivers' reasons in its log alone. The last warning, and the driver's own words
+ * among them, are kept for the error text.
+ */
+static struct {
+	bool verbose;
+	char driver[256];
+} libbpf_log;
+
+static int on_libbpf_print(enum libbpf_print_level level, const char *format, va_list args)
+{
+	static const char mark[] = "Kernel error message: ";
+	char line[512];
+	const char *words;
+
+	if (level == LIBBPF_DEBUG)
+		return 0;
+	vsnprintf(line, sizeof(line), format, args);
+	words = strstr(line, mark);
+	if (words) {
+		snprintf(libbpf_log.driver, sizeof(libbpf_log.driver), "%s", words + strlen(mark));
+		libbpf_log.driver[strcspn(libbpf_log.driver, "\n")] = '\0';
+	}
+	return libbpf_log.verbose ? fputs(line, stderr) : 0;
+}
+
+void rl_loader_verbose(bool on)
+{
+	libbpf_log.verbose = on;
+}
+
+void rl_program_free(struct rl_program **program)
+{
+	if (*program)
+		rl_xdp__destroy((*program)->skel);
+	free(*program);
+	*program = NULL;
+}
+
+static int maps_set_up(struct rl_xdp *skel, const struct rl_state *state, bool fresh, __u32 max_sources)
+{
+	if (fresh)
+		return bpf_map__set_max_entries(skel->maps.rl_sources, max_sources);
+	for (int i = 0; i < RL_MAPS; i++) {
+		struct bpf_map *map = bpf_object__find_map_by_name(skel->obj, rl_map_name(i));
+		int rc = map ? bpf_map__reuse_fd(map, state->map[i]) : -ENOENT;
+
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int load_error(int rc, const struct rl_load_options *options, bool fresh, struct rl_error *err)
+{
+	struct utsname name;
+
+	uname(&name);
+	if (rc == -ENOMEM || rc == -E2BIG)
+		return rl_error_set(err, RL_ERROR_KERNEL, -rc,
+				    "the kernel has no memory for a table of %u sources: give a smaller --max-sources",
+				    fresh ? options->max_sources : 0);
+	return rl_error_set(err, RL_ERROR_KERNEL, -rc,
+			    "kernel %s refused the packet program: %s; rl-agent needs Linux 6.1 or later: `rl-agent probe` tells "
+			    "what is missing, `attach --verbose` what the kernel said",
+			    name.release, strerror(-rc));
+}
+
+int rl_program_load(const struct rl_state *state, bool fresh, const struct rl_load_options *options,
+		    struct rl_program **out, struct rl_error *err)
+{
+	__attribute__((cleanup(rl_program_free))) struct rl_program *program = calloc(1, sizeof(*program));
+	int rc;
+
+	libbpf_set_print(on_libbpf_print);
+	if (!program)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	program->skel = rl_xdp__open();
+	if (!program->skel)
+		return load_error(-errno, options, fresh, err);
+	program->max_sources = options->max_sources;
+	program->frags = options->frags;
+	program->skel->rodata->rl_device_slot = options->slot;
+	rl_limit_nd(&program->skel->bss->rl_nd_limit);
+	if (!options->frags)
+		bpf_program__set_flags(program->skel->progs.rl_xdp, 0);
+	rc = maps_set_up(program->skel, state, fresh, options->max_sources);
+	if (!rc)
+		rc = rl_xdp__load(program->skel);
+	if (rc)
+		return load_error(rc, options, fresh, err);
+	*out = RL_TAKE_PTR(program);
+	return 0;
+}
+
+static int map_pin(const struct rl_program *program, const struct rl_state *state, enum rl_map which,
+		   struct rl_error *err)
+{
+	struct bpf_map *map = bpf_object__find_map_by_name(program->skel->obj, rl_map_name(which));
+	char path[RL_PATH_LEN];
+
+	snprintf(path, sizeof(path), "%.100s/%s", state->path, rl_map_pin(which));
+	if (bpf_obj_pin(bpf_map__fd(map), path))
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't pin a map as %s: %s", path, strerror(errno));
+	return 0;
+}
+
+int rl_program_pin(const struct rl_program *program, const struct rl_state *state, struct rl_error *err)
+{
+	const struct rl_meta meta = {
+	    .abi = RL_ABI_VERSION,
+	    .next_limit_id = 1,
+	    .max_sources = program->max_sources,
+	    .netns_cookie = state->cookie,
+	};
+	int fd = bpf_map__fd(program->skel->maps.rl_meta);
+	__u32 zero = 0;
+
+	if (bpf_map_update_elem(fd, &zero, &meta, BPF_ANY))
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the state's settings: %s", strerror(errno));
+	for (int i = 0; i < RL_MAPS; i++) {
+		int rc = i == RL_MAP_META ? 0 : map_pin(program, state, i, err);
+
+		if (rc)
+			return rc;
+	}
+	return map_pin(program, state, RL_MAP_META, err);
+}
+
+static void program_name(__u32 id, char *buf, size_t size)
+{
+	RL_CLOSE int fd = bpf_prog_get_fd_by_id(id);
+	struct bpf_prog_info info = {};
+	__u32 len = sizeof(info);
+
+	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len) || !info.name[0])
+		snprintf(buf, size, "unnamed");
+	else
+		snprintf(buf, size, "%s", info.name);
+}
+
+int rl_device_check_foreign(__u32 ifindex, const char *name, struct rl_error *err)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	char program[BPF_OBJ_NAME_LEN + 1];
+	__u32 id;
+
+	if (bpf_xdp_query((int)ifindex, 0, &query))
+		return 0; /* attaching will tell */
+	id = query.prog_id		? query.prog_id
+	     : query.drv_prog_id ? query.drv_prog_id
+	     : query.hw_prog_id	? query.hw_prog_id
+				: query.skb_prog_id;
+	if (!id)
+		return 0;
+	program_name(id, program, sizeof(program));
+	return rl_error_set(err, RL_ERROR_KERNEL, EBUSY,
+			    "%s already runs an XDP program that isn't rl-agent's: \"%s\" (id %u); it was left as it is; remove it "
+			    "with the tool that attached it (`bpftool net show dev %s` tells more), then attach again",
+			    name, program, id, name);
+}
+
+static int device_mtu(const char *name)
+{
+	RL_CLOSE int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request = {};
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	return fd >= 0 && ioctl(fd, SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
+}
+
+/*
+ * The driver's own reason. Creating a link doesn't tell it, the older netlink request does: ask by that, and take the
+ * program off again at once should it succeed this time.
+ */
+static const char *driver_reason(int program_fd, __u32 ifindex)
+{
+	LIBBPF_OPTS(bpf_xdp_attach_opts, ours, .old_prog_fd = program_fd);
+
+	libbpf_log.driver[0] = '\0';
+	if (bpf_xdp_attach((int)ifindex, program_fd, XDP_FLAGS_DRV_MODE | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL) == 0)
+		bpf_xdp_detach((int)ifindex, XDP_FLAGS_DRV_MODE, &ours);
+	return libbpf_log.driver;
+}
+
+static int native_refused(int code, const char *name, const char *reason, bool frags, struct rl_error *err)
+{
+	const char *elsewise = "`rl-agent attach --mode generic` works on every device, but slower, and counts packets that the "
+			       "kernel merged as one";
+	const char *says = reason[0] ? reason : strerror(code);
+	int mtu = device_mtu(name);
+
+	if (mtu > 1500 && (strcasestr(reason, "mtu") || code == ERANGE || code == EINVAL))
+		return rl_error_set(err, RL_ERROR_KERNEL, code,
+				    "%s refused native XDP at its MTU of %d: %s; lower it (`ip link set %s mtu 1500`; on veth, that of "
+				    "the other end)%s; or: %s; nothing was attached",
+				    name, mtu, says, name, frags ? "" : ", or leave out --no-frags", elsewise);
+	if (code == EOPNOTSUPP && !reason[0])
+		return rl_error_set(err, RL_ERROR_KERNEL, code,
+				    "the driver of %s has no native XDP; %s; nothing was attached", name, elsewise);
+	return rl_error_set(err, RL_ERROR_KERNEL, code,
+			    "%s refused native XDP: %s; many drivers want spare queues (`ethtool -L %s combined N` with half "
+			    "as many) and no LRO (`ethtool -K %s lro off`); or: %s; nothing was attached",
+			    name, says, name, name, elsewise);
+}
+
+static int attach_refused(int code, const struct rl_program *program, __u32 ifindex, const char *name,
+			  enum rl_mode mode, struct rl_error *err)
+{
+	switch (code) {
+	case EBUSY:
+	case EEXIST:
+		return rl_error_set(err, RL_ERROR_KERNEL, code,
+				    "%s took another XDP program in this moment; nothing was attached: `bpftool net show dev %s` "
+				    "tells whose it is",
+				    name, name);
+	case ENODEV:
+		return rl_error_set(err, RL_ERROR_USAGE, code, "%s is gone: nothing was attached", name);
+	default:
+		break;
+	}
+	if (mode == RL_MODE_NATIVE)
+		return native_refused(code, name, driver_reason(bpf_program__fd(program->skel->progs.rl_xdp), ifindex),
+				      program->frags, err);
+	return rl_error_set(err, RL_ERROR_KERNEL, code, "%s refused generic XDP: %s; nothing was attached", name,
+			    strerror(code));
+}
+
+static int device_write(const struct rl_state *state, __u32 slot, const struct rl_device *device, struct rl_error *err)
+{
+	if (bpf_map_update_elem(state->map[RL_MAP_DEVICES], &slot, device, BPF_ANY))
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the devices' map: %s", strerror(errno));
+	return 0;
+}
+
+/* A new device begins with no counts, whoever had the slot before. */
+static int device_enter(const struct rl_state *state, __u32 slot, __u32 ifindex, const char *name, enum rl_mode mode,
+			struct rl_error *err)
+{
+	struct rl_device device = {
+	    .flags = RL_DEVICE_ATTACHED,
+	    .ifindex = ifindex,
+	    .mode = mode,
+	    .since = (__u64)time(NULL),
+	};
+	RL_FREE struct rl_device_count *zero = calloc((size_t)rl_possible_cpus(), sizeof(*zero));
+
+	snprintf(device.name, sizeof(device.name), "%s", name);
+	if (!zero)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	if (bpf_map_update_elem(state->map[RL_MAP_DEVICE_COUNT], &slot, zero, BPF_ANY))
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't zero the device's counters: %s", strerror(errno));
+	return device_write(state, slot, &device, err);
+}
+
+int rl_program_attach(const struct rl_program *program, const struct rl_state *state, __u32 slot, __u32 ifindex,
+		      const char *name, enum rl_mode mode, struct rl_error *err)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, options,
+		    .flags = mode == RL_MODE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
+	int program_fd = bpf_program__fd(program->skel->progs.rl_xdp);
+	const struct rl_device none = {};
+	struct rl_error ignored;
+	RL_CLOSE int link = -1;
+	char path[RL_PATH_LEN];
+	int rc = device_enter(state, slot, ifindex, name, mode, err);
+
+	if (rc)
+		return rc;
+	rl_state_link_path(state, slot, path);
+	unlink(path); /* a device that is gone had the slot */
+	link = bpf_link_create(program_fd, (int)ifindex, BPF_XDP, &options);
+	if (link < 0)
+		rc = attach_refused(errno, program, ifindex, name, mode, err);
+	else if (bpf_obj_pin(link, path))
+		rc = rl_error_set(err, RL_ERROR_KERNEL, errno, "can't pin the link as %s: %s; nothing was attached", path,
+				  strerror(errno));
+	if (rc)
+		device_write(state, slot, &none, &ignored);
+	return rc;
+}
+
+int rl_program_replace(const struct rl_program *program, const struct rl_state *state, __u32 slot, const char *name,
+		       struct rl_error *err)
+{
+	char path[RL_PATH_LEN];
+	RL_CLOSE int link = bpf_obj_get(rl_state_link_path(state, slot, path));
+
+	if (link < 0)
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't open the pinned link %s: %s", path, strerror(errno));
+	if (bpf_link_update(link, bpf_program__fd(program->skel->progs.rl_xdp), NULL))
+		return rl_error_set(err, RL_ERROR_KERNEL, errno,
+				    "the kernel refused to replace the program on %s: %s; the one that was there goes on", name,
+				    strerror(errno));
+	return 0;
+}

@@ -1,0 +1,488 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "snapshot.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <bpf/bpf.h>
+
+#include "cleanup.h"
+#include "target.h"
+
+#define SOURCES_CHUNK 16384 /* entries of one batch read: 1.4 MB of keys and values */
+#define SLOTS_CHUNK   4096  /* slots of one batch read; each holds a value per possible CPU */
+
+/* Where a slot's or an id's limit stands in the snapshot. */
+struct limit_ref {
+	__u32 id;
+	__u32 limit;
+};
+
+struct limit_index {
+	struct limit_ref *by_id; /* sorted, one a limit */
+	__u32 *by_slot;		 /* index + 1, 0 for a slot that no limit owns */
+	__u32 slots;		 /* one more than the highest slot in use */
+};
+
+static int out_of_memory(struct rl_error *err)
+{
+	return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory while reading the maps");
+}
+
+static int read_failed(struct rl_error *err, enum rl_map map, int code)
+{
+	return rl_error_set(err, RL_ERROR_KERNEL, code, "can't read the map %s: %s", rl_map_name(map),
+			    strerror(code));
+}
+
+static void limit_index_free(struct limit_index *index)
+{
+	free(index->by_id);
+	free(index->by_slot);
+}
+
+static int compare_ids(const void *a, const void *b)
+{
+	__u32 x = ((const struct limit_ref *)a)->id, y = ((const struct limit_ref *)b)->id;
+
+	return (x > y) - (x < y);
+}
+
+static int limit_index_build(const struct rl_snapshot *snapshot, struct limit_index *out,
+			     struct rl_error *err)
+{
+	const struct rl_limit_stats *limits = snapshot->limits;
+
+	for (size_t i = 0; i < snapshot->limit_count; i++)
+		if (limits[i].limit.slot < RL_MAX_LIMITS && limits[i].limit.slot >= out->slots)
+			out->slots = limits[i].limit.slot + 1;
+	out->by_id = calloc(snapshot->limit_count + 1, sizeof(*out->by_id));
+	out->by_slot = calloc(out->slots + 1, sizeof(*out->by_slot));
+	if (!out->by_id || !out->by_slot)
+		return out_of_memory(err);
+	for (__u32 i = 0; i < snapshot->limit_count; i++) {
+		out->by_id[i] = (struct limit_ref){.id = limits[i].limit.id, .limit = i};
+		if (limits[i].limit.slot < out->slots)
+			out->by_slot[limits[i].limit.slot] = i + 1;
+	}
+	qsort(out->by_id, snapshot->limit_count, sizeof(*out->by_id), compare_ids);
+	return 0;
+}
+
+static void add_count(struct rl_count *sum, const struct rl_count *count)
+{
+	sum->packets += count->packets;
+	sum->bytes += count->bytes;
+}
+
+/* What is done with a slot's value; `cpus` values where the map is per CPU. */
+typedef void (*slot_use)(struct rl_snapshot *snapshot, __u32 limit, const void *value, int cpus);
+
+static void use_limit_count(struct rl_snapshot *snapshot, __u32 limit, const void *value, int cpus)
+{
+	const struct rl_limit_count *counts = value;
+
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		add_count(&snapshot->limits[limit].count.passed, &counts[cpu].passed);
+		add_count(&snapshot->limits[limit].count.dropped, &counts[cpu].dropped);
+	}
+}
+
+/* There is room: the caller reserved one source a limit. */
+static void use_own(struct rl_snapshot *snapshot, __u32 limit, const void *value, int cpus)
+{
+	const struct rl_limit_stats *owner = &snapshot->limits[limit];
+	const struct rl_source *source = value;
+
+	(void)cpus;
+	if (!(owner->limit.flags & RL_LIMIT_OWN_BUCKET) ||
+	    !(source->passed.packets | source->dropped.packets))
+		return;
+	snapshot->sources[snapshot->source_count++] = (struct rl_source_stats){
+	    .source = owner->target,
+	    .limit = limit,
+	    .passed = source->passed,
+	    .dropped = source->dropped,
+	};
+}
+
+static int read_slots_one_by_one(const struct rl_state *state, enum rl_map map, void *value, int cpus,
+				 slot_use use, struct rl_snapshot *snapshot, struct rl_error *err)
+{
+	for (__u32 i = 0; i < snapshot->limit_count; i++) {
+		int rc = bpf_map_lookup_elem(state->map[map], &snapshot->limits[i].limit.slot, value);
+
+		if (rc)
+			return read_failed(err, map, -rc);
+		use(snapshot, i, value, cpus);
+	}
+	return 0;
+}
+
+static int read_slots_in_batches(const struct rl_state *state, enum rl_map map, size_t size, int cpus,
+				 const struct limit_index *index, slot_use use, struct rl_snapshot *snapshot,
+				 struct rl_error *err)
+{
+	__u32 chunk = index->slots < SLOTS_CHUNK ? index->slots : SLOTS_CHUNK;
+	RL_FREE char *values = malloc(chunk * size);
+	RL_FREE __u32 *keys = malloc(chunk * sizeof(*keys));
+	__u32 batch = 0, count;
+
+	if (!values || !keys)
+		return out_of_memory(err);
+	for (__u32 done = 0; done < index->slots; done += count) {
+		int rc;
+
+		count = chunk;
+		rc = bpf_map_lookup_batch(state->map[map], done ? &batch : NULL, &batch, keys, values, &count,
+					  NULL);
+		if (rc && rc != -ENOENT)
+			return read_failed(err, map, -rc);
+		for (__u32 i = 0; i < count; i++)
+			if (keys[i] < index->slots && index->by_slot[keys[i]])
+				use(snapshot, index->by_slot[keys[i]] - 1, values + i * size, cpus);
+		if (rc || !count)
+			break;
+	}
+	return 0;
+}
+
+/* Hand every limit's value in a map that is indexed by slot to `use`. */
+static int read_slots(const struct rl_state *state, enum rl_map map, size_t value_size, int cpus,
+		      const struct limit_index *index, slot_use use, struct rl_snapshot *snapshot,
+		      struct rl_error *err)
+{
+	size_t size = value_size * (size_t)cpus;
+
+	/* A system call costs about as much as copying eight slots in a batch. */
+	if (index->slots / 8 <= snapshot->limit_count && index->slots > 8)
+		return read_slots_in_batches(state, map, size, cpus, index, use, snapshot, err);
+
+	RL_FREE void *value = malloc(size);
+
+	if (!value)
+		return out_of_memory(err);
+	return read_slots_one_by_one(state, map, value, cpus, use, snapshot, err);
+}
+
+static int reserve_sources(struct rl_snapshot *snapshot, size_t more, size_t *room, struct rl_error *err)
+{
+	size_t need = snapshot->source_count + more;
+	size_t grown = need > 2 * *room ? need : 2 * *room;
+	void *bigger;
+
+	if (need <= *room && snapshot->sources)
+		return 0;
+	bigger = realloc(snapshot->sources, (grown ? grown : 1) * sizeof(*snapshot->sources));
+	if (!bigger)
+		return out_of_memory(err);
+	snapshot->sources = bigger;
+	*room = grown;
+	return 0;
+}
+
+static void add_sources(struct rl_snapshot *snapshot, const struct limit_index *index,
+			const struct rl_source_key *keys, const struct rl_source *values, __u32 count)
+{
+	const struct limit_ref *ref = NULL;
+
+	for (__u32 i = 0; i < count; i++) {
+		struct limit_ref wanted = {.id = keys[i].limit_id};
+
+		if (!ref || ref->id != wanted.id)
+			ref = bsearch(&wanted, index->by_id, snapshot->limit_count, sizeof(wanted),
+				      compare_ids);
+		if (!ref)
+			continue;
+		snapshot->sources[snapshot->source_count++] = (struct rl_source_stats){
+		    .source = rl_target_of_key(&keys[i]),
+		    .limit = ref->limit,
+		    .passed = values[i].passed,
+		    .dropped = values[i].dropped,
+		};
+	}
+}
+
+/*
+ * The dynamic sources. The kernel's batch read of a hash map goes bucket by bucket, each under its lock, so
+ * it ends and skips nothing while sources come and go; a walk by get_next_key would start over at each
+ * evicted key.
+ */
+static int read_dynamic_sources(const struct rl_state *state, const struct limit_index *index, size_t *room,
+				struct rl_snapshot *snapshot, struct rl_error *err)
+{
+	__u32 chunk = SOURCES_CHUNK, batch = 0, count;
+	bool first = true;
+
+	for (;;) {
+		RL_FREE struct rl_source_key *keys = malloc(chunk * sizeof(*keys));
+		RL_FREE struct rl_source *values = malloc(chunk * sizeof(*values));
+		int rc = 0;
+
+		if (!keys || !values)
+			return out_of_memory(err);
+		while (!rc) {
+			count = chunk;
+			rc = bpf_map_lookup_batch(state->map[RL_MAP_SOURCES], first ? NULL : &batch, &batch,
+						  keys, values, &count, NULL);
+			if (rc && rc != -ENOENT)
+				break;
+			if (reserve_sources(snapshot, count, room, err))
+				return -ENOMEM;
+			add_sources(snapshot, index, keys, values, count);
+			first = false;
+		}
+		if (rc == -ENOENT)
+			return 0;
+		/* One bucket of the hash holds more than a whole chunk. */
+		if (rc != -ENOSPC || chunk > UINT32_MAX / 2)
+			return read_failed(err, RL_MAP_SOURCES, -rc);
+		chunk *= 2;
+	}
+}
+
+/* Sorting moves these instead of the sources, and mostly needs to look no further than the key. */
+struct sort_item {
+	__u64 key; /* orders as rl_target_compare() does, where it differs */
+	const struct rl_source_stats *source;
+};
+
+static __u64 sort_key(const struct rl_prefix *source)
+{
+	__u64 first;
+
+	memcpy(&first, source->addr, sizeof(first));
+	first = be64toh(first) >> 1;
+	return source->family == 6 ? first | 1ULL << 63 : first;
+}
+
+static int compare_items(const void *a, const void *b)
+{
+	const struct sort_item *x = a, *y = b;
+	int order;
+
+	if (x->key != y->key)
+		return x->key > y->key ? 1 : -1;
+	order = rl_target_compare(&x->source->source, &y->source->source);
+	return order ? order : (x->source->limit > y->source->limit) - (x->source->limit < y->source->limit);
+}
+
+/* By source, then by limit. */
+static int sort_sources(struct rl_snapshot *snapshot, struct rl_error *err)
+{
+	RL_FREE struct sort_item *items = malloc((snapshot->source_count + 1) * sizeof(*items));
+	RL_FREE struct rl_source_stats *sorted = malloc((snapshot->source_count + 1) * sizeof(*sorted));
+
+	if (!items || !sorted)
+		return out_of_memory(err);
+	for (size_t i = 0; i < snapshot->source_count; i++) {
+		items[i].key = sort_key(&snapshot->sources[i].source);
+		items[i].source = &snapshot->sources[i];
+	}
+	qsort(items, snapshot->source_count, sizeof(*items), compare_items);
+	for (size_t i = 0; i < snapshot->source_count; i++)
+		sorted[i] = *items[i].source;
+	free(snapshot->sources);
+	snapshot->sources = RL_TAKE_PTR(sorted);
+	return 0;
+}
+
+static int read_sources(const struct rl_state *state, const struct limit_index *index,
+			struct rl_snapshot *snapshot, struct rl_error *err)
+{
+	size_t room = 0;
+	int rc;
+
+	rc = reserve_sources(snapshot, snapshot->limit_count, &room, err);
+	if (!rc)
+		rc =
+		    read_slots(state, RL_MAP_OWN, sizeof(struct rl_source), 1, index, use_own, snapshot, err);
+	if (!rc)
+		rc = read_dynamic_sources(state, index, &room, snapshot, err);
+	return rc ? rc : sort_sources(snapshot, err);
+}
+
+static int read_limits(const struct rl_state *state, struct rl_snapshot *snapshot, struct rl_error *err)
+{
+	RL_FREE struct rl_policy_entry *entries = NULL;
+	size_t count = 0;
+	int rc = rl_policy_read(state, &entries, &count, err);
+
+	if (rc)
+		return rc;
+	snapshot->limits = calloc(count + 1, sizeof(*snapshot->limits));
+	if (!snapshot->limits)
+		return out_of_memory(err);
+	for (size_t i = 0; i < count; i++) {
+		snapshot->limits[i].target = entries[i].target;
+		snapshot->limits[i].limit = entries[i].limit;
+	}
+	snapshot->limit_count = count;
+	rl_tenants_inherit(snapshot->limits, count);
+	return 0;
+}
+
+/* The counters and the sources of the limits read before. */
+static int read_slotted(const struct rl_state *state, unsigned int parts, struct rl_snapshot *snapshot,
+			struct rl_error *err)
+{
+	__attribute__((cleanup(limit_index_free))) struct limit_index index = {};
+	int rc = limit_index_build(snapshot, &index, err);
+
+	if (!rc && (parts & RL_SNAPSHOT_COUNTS))
+		rc = read_slots(state, RL_MAP_LIMIT_COUNT, sizeof(struct rl_limit_count), rl_possible_cpus(),
+				&index, use_limit_count, snapshot, err);
+	if (!rc && (parts & RL_SNAPSHOT_SOURCES))
+		rc = read_sources(state, &index, snapshot, err);
+	return rc;
+}
+
+static int read_device_count(const struct rl_state *state, int cpus, struct rl_device_count *by_cpu,
+			     struct rl_device_stats *device, struct rl_error *err)
+{
+	int rc = bpf_map_lookup_elem(state->map[RL_MAP_DEVICE_COUNT], &device->attached.slot, by_cpu);
+
+	if (rc)
+		return read_failed(err, RL_MAP_DEVICE_COUNT, -rc);
+	for (int cpu = 0; cpu < cpus; cpu++)
+		for (int reason = 0; reason < RL_REASONS; reason++)
+			add_count(&device->count.by_reason[reason], &by_cpu[cpu].by_reason[reason]);
+	return 0;
+}
+
+static int read_devices(const struct rl_state *state, struct rl_snapshot *snapshot, struct rl_error *err)
+{
+	RL_FREE struct rl_attached *attached = calloc(RL_MAX_DEVICES, sizeof(*attached));
+	RL_FREE struct rl_device_count *by_cpu = NULL;
+	struct rl_error ignored;
+	size_t count = 0;
+	__u64 cookie;
+	bool own;
+	int rc, cpus = rl_possible_cpus();
+
+	if (!attached)
+		return out_of_memory(err);
+	own = rl_state_cookie(&cookie, &ignored) == 0 && cookie == state->cookie;
+	rc = rl_state_attached(state, own, attached, &count, err);
+	if (rc)
+		return rc;
+	snapshot->devices = calloc(count + 1, sizeof(*snapshot->devices));
+	by_cpu = calloc((size_t)cpus, sizeof(*by_cpu));
+	if (!snapshot->devices || !by_cpu)
+		return out_of_memory(err);
+	for (; snapshot->device_count < count && !rc; snapshot->device_count++) {
+		struct rl_device_stats *device = &snapshot->devices[snapshot->device_count];
+
+		device->attached = attached[snapshot->device_count];
+		rc = read_device_count(state, cpus, by_cpu, device, err);
+	}
+	return rc;
+}
+
+static int read_meta(const struct rl_state *state, struct rl_meta *out, struct rl_error *err)
+{
+	const __u32 only = 0;
+	int rc = bpf_map_lookup_elem(state->map[RL_MAP_META], &only, out);
+
+	return rc ? read_failed(err, RL_MAP_META, -rc) : 0;
+}
+
+static __u64 monotonic(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (__u64)now.tv_sec * 1000000000ULL + (__u64)now.tv_nsec;
+}
+
+int rl_snapshot_take(const struct rl_state *state, unsigned int parts, struct rl_snapshot *out,
+		     struct rl_error *err)
+{
+	RL_SNAPSHOT struct rl_snapshot snapshot = {.time = monotonic()};
+	int rc = read_meta(state, &snapshot.meta, err);
+
+	if (!rc && (parts & RL_SNAPSHOT_DEVICES))
+		rc = read_devices(state, &snapshot, err);
+	if (!rc && (parts & RL_SNAPSHOT_LIMITS))
+		rc = read_limits(state, &snapshot, err);
+	if (!rc && (parts & (RL_SNAPSHOT_COUNTS | RL_SNAPSHOT_SOURCES)))
+		rc = read_slotted(state, parts, &snapshot, err);
+	if (rc)
+		return rc;
+	*out = snapshot;
+	snapshot = (struct rl_snapshot){};
+	return 0;
+}
+
+void rl_snapshot_free(struct rl_snapshot *snapshot)
+{
+	free(snapshot->devices);
+	free(snapshot->limits);
+	free(snapshot->sources);
+	*snapshot = (struct rl_snapshot){};
+}
+
+static struct rl_count sum_reasons(const struct rl_device_count *count, int first, int end)
+{
+	struct rl_count sum = {};
+
+	for (int reason = first; reason < end; reason++)
+		add_count(&sum, &count->by_reason[reason]);
+	return sum;
+}
+
+struct rl_count rl_device_passed(const struct rl_device_count *count)
+{
+	return sum_reasons(count, 0, RL_DROP_FIRST);
+}
+
+struct rl_count rl_device_dropped(const struct rl_device_count *count)
+{
+	return sum_reasons(count, RL_DROP_FIRST, RL_REASONS);
+}
+
+const char *rl_reason_name(enum rl_reason reason)
+{
+	static const char *const names[] = {
+	    [RL_PASS_NO_LIMIT] = "no_limit",   [RL_PASS_LIMIT] = "within_limit",
+	    [RL_PASS_NOT_IP] = "not_ip",       [RL_PASS_ND] = "neighbour_discovery",
+	    [RL_PASS_PAUSED] = "paused",       [RL_PASS_UNPARSED] = "unparsed",
+	    [RL_PASS_MALFORMED] = "malformed", [RL_PASS_NO_BUCKET] = "no_bucket",
+	    [RL_DROP_SOURCE] = "source_limit", [RL_DROP_CONTENDED] = "contended",
+	};
+
+	_Static_assert(sizeof(names) / sizeof(names[0]) == RL_REASONS, "each reason has a name");
+	return reason < RL_REASONS ? names[reason] : "unknown";
+}
+
+const char *rl_mode_name(enum rl_mode mode)
+{
+	static const char *const names[] = {[RL_MODE_NATIVE] = "native", [RL_MODE_GENERIC] = "generic"};
+
+	_Static_assert(sizeof(names) / sizeof(names[0]) == RL_MODES, "each mode has a name");
+	return mode < RL_MODES ? names[mode] : "unknown";
+}
+
+void rl_tenants_inherit(struct rl_limit_stats *limits, size_t count)
+{
+	/* The prefixes around the present one, widest first: each is longer than the one before it, so they
+	 * fit. */
+	const struct rl_limit_stats *around[RL_PREFIX_MAX_BITS + 1];
+	size_t depth = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		struct rl_limit_stats *limit = &limits[i];
+		const char *tenant = limit->limit.terms.tenant;
+
+		while (depth && !rl_target_covers(&around[depth - 1]->target, &limit->target))
+			depth--;
+		if (!tenant[0] && depth)
+			tenant = around[depth - 1]->tenant;
+		memcpy(limit->tenant, tenant, sizeof(limit->tenant));
+		limit->tenant[sizeof(limit->tenant) - 1] = '\0';
+		if (depth < sizeof(around) / sizeof(around[0]))
+			around[depth++] = limit;
+	}
+}

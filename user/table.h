@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * table.h - text in columns: each as wide as its widest cell, two spaces apart. Cells are copied; what a
+ * terminal could take for a command is printed as '?'. Running out of memory is remembered and reported by
+ * rl_table_print().
+ */
+#ifndef RL_TABLE_H
+#define RL_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+struct rl_column {
+	const char *title;
+	int width; /* at least this, and not 0; as in printf(), negative aligns left, positive right */
+};
+
+struct rl_table {
+	const struct rl_column *columns;
+	size_t column_count;
+	char **cells; /* row by row */
+	size_t row_count;
+	size_t room; /* cells that fit */
+	bool failed;
+};
+
+#define RL_TABLE __attribute__((cleanup(rl_table_free)))
+
+/* A table of these columns, which must outlive it. */
+struct rl_table rl_table_make(const struct rl_column *columns, size_t count);
+
+/* Add a row of column_count cells; NULL and "" print as "-". */
+void rl_table_add(struct rl_table *table, const char *const *cells);
+
+/* Titles and rows; lines have no trailing spaces. 0 or -ENOMEM; errors of writing stay in the stream. */
+int rl_table_print(const struct rl_table *table, FILE *out);
+
+void rl_table_free(struct rl_table *table);
+
+/* Columns that a UTF-8 text takes, at one each character. */
+size_t rl_text_width(const char *text);
+
+#endif
