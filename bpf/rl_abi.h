@@ -38,7 +38,7 @@
 enum rl_unit {
 	RL_PACKETS,
 	RL_BYTES,
-	RL_UNITS,
+	RL_UNITS, /* a power of two: a unit is masked where the verifier wants its range */
 };
 
 /*

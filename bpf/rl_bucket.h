@@ -78,8 +78,9 @@ RL_FUNCTION __u64 rl_bucket_retry(struct rl_bucket *bucket, const struct rl_limi
 	enum rl_gcra_verdict verdict = RL_GCRA_CONTENDED;
 	__u64 stored;
 
-	if (!bucket || !limit || unit >= RL_UNITS)
+	if (!bucket || !limit)
 		return (__u64)RL_GCRA_CONTENDED << 8; /* never so: said for the verifier */
+	unit &= RL_UNITS - 1; /* likewise */
 	for (int try = 1; try < RL_BUCKET_TRIES && verdict == RL_GCRA_CONTENDED; try++)
 		verdict = rl_bucket_try(bucket, limit, unit, cost, now, &stored);
 	return verdict == RL_GCRA_ADMIT ? stored : (__u64)verdict << 8;
@@ -107,8 +108,9 @@ RL_FUNCTION int rl_bucket_refund(struct rl_bucket *bucket, const struct rl_limit
 {
 	__u64 t;
 
-	if (!bucket || !limit || unit >= RL_UNITS)
+	if (!bucket || !limit)
 		return 0; /* never so: said for the verifier */
+	unit &= RL_UNITS - 1; /* likewise */
 	t = rl_gcra_time(&limit->rate[unit], rl_now() + RL_REFUND_SLACK_NS);
 	if ((__s64)((stored & ~RL_GCRA_TAG) - t) <= (__s64)cost)
 		return 0;

@@ -17,7 +17,7 @@
  *   shift in [8, 22]; burst < 2^62 units, half of what a signed difference can tell;
  *   one token takes mult * 2^8 / 2^RL_GCRA_FRAC units; a packet's cost is rounded up once to a multiple of 2^8: never
  *   in the source's favour, and by at most one part in 4096 of the smallest packet's cost.
- * Half the wrap is 2^63 units: 1.1 years at shift 8 (up to 244 kpps or 29 mbit), 1.2 hours at shift 21 (800 Gbit/s).
+ * Half the wrap is 2^63 units: 1.1 years at shift 8 (up to 244 kpps or 117 mbit), 1.2 hours at shift 21 (800 Gbit/s).
  * A bucket that idles for longer can look as if its TAT were in the future by more than any debt: it is then set to
  * empty, so it under-admits once, and never over-admits.
  */

@@ -251,11 +251,11 @@ int rl_view_top_devices_table(const struct rl_top *top, FILE *out)
 	    {"DEVICE", -10},
 	    {"MODE", -7},
 	    {"IN pps", RATE_WIDTH},
-	    {"PASSED pps", RATE_WIDTH},
-	    {"DROPPED pps", RATE_WIDTH},
+	    {"PASS pps", RATE_WIDTH},
+	    {"DROP pps", RATE_WIDTH},
 	    {"IN bit/s", RATE_WIDTH},
-	    {"PASSED bit/s", RATE_WIDTH},
-	    {"DROPPED bit/s", RATE_WIDTH},
+	    {"PASS bit/s", RATE_WIDTH},
+	    {"DROP bit/s", RATE_WIDTH},
 	};
 	RL_TABLE struct rl_table table = rl_table_make(columns, COUNT(columns));
 
@@ -299,11 +299,11 @@ int rl_view_top_sources_table(const struct rl_top *top, FILE *out)
 {
 	static const struct rl_column columns[] = {
 	    {"SOURCE", -18},
-	    {"PASSED pps", RATE_WIDTH},
-	    {"DROPPED pps", RATE_WIDTH},
-	    {"PASSED bit/s", RATE_WIDTH},
-	    {"DROPPED bit/s", RATE_WIDTH},
-	    {"LIMIT", -18},
+	    {"PASS pps", RATE_WIDTH},
+	    {"DROP pps", RATE_WIDTH},
+	    {"PASS bit/s", RATE_WIDTH},
+	    {"DROP bit/s", RATE_WIDTH},
+	    {"LIMIT", -12},
 	    {"RATE", 8},
 	    {"TENANT", -1},
 	};
