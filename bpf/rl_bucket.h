@@ -125,6 +125,18 @@ RL_FUNCTION int rl_bucket_refund(struct rl_bucket *bucket, const struct rl_limit
 	return 0;
 }
 
+/*
+ * The unit that a rejected packet didn't reach converts its debt all the same, since that would go on shrinking at the
+ * old rate: a charge of more than the burst stores nothing but that.
+ */
+RL_INLINE void rl_bucket_settle(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit, __u64 now)
+{
+	struct rl_bucket seen = rl_bucket_load(bucket);
+
+	if (seen.word && seen.gen != limit->gen)
+		rl_bucket_retry(bucket, limit, unit, limit->rate[unit].burst + 1, now);
+}
+
 /* Admit one packet of len bytes under the limit in every unit that it has, or charge nothing. */
 RL_INLINE enum rl_gcra_verdict rl_bucket_admit(struct rl_source *source, const struct rl_limit *limit, __u32 len,
 						   __u64 now)
@@ -145,11 +157,15 @@ RL_INLINE enum rl_gcra_verdict rl_bucket_admit(struct rl_source *source, const s
 	look = rl_gcra_decide(limit, RL_BYTES, &seen, byte_cost, now);
 	if (look.verdict == RL_GCRA_REPAIR)
 		rl_bucket_store(bytes, limit, &seen, look.next); /* where a race wins, the next packet repairs it */
-	if (look.verdict != RL_GCRA_ADMIT)
+	if (look.verdict != RL_GCRA_ADMIT) {
+		rl_bucket_settle(packets, limit, RL_PACKETS, now);
 		return look.verdict;
+	}
 	verdict = rl_bucket_charge(packets, limit, RL_PACKETS, packet_cost, now, &stored);
-	if (verdict != RL_GCRA_ADMIT)
+	if (verdict != RL_GCRA_ADMIT) {
+		rl_bucket_settle(bytes, limit, RL_BYTES, now);
 		return verdict;
+	}
 	verdict = rl_bucket_charge(bytes, limit, RL_BYTES, byte_cost, now, &last);
 	if (verdict != RL_GCRA_ADMIT)
 		rl_bucket_refund(packets, limit, RL_PACKETS, packet_cost, stored);

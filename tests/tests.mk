@@ -35,9 +35,23 @@ $(B)/tests/%.skel.h: $(B)/tests/%.bpf.o
 	@mv $@.tmp $@
 
 $(B)/tests/bpf/parser.o: $(B)/tests/bpf/parse.skel.h
+$(B)/tests/bpf/fixture.o: $(B)/tests/bpf/offer.skel.h
 
 $(B)/tests/rl-send: $(B)/tests/lib/send.o $(B)/tests/lib/frame.o
 	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -lpopt
+
+# Fuzzers: run one as `build/tests/fuzz-parse -max_total_time=60`.
+FUZZ := -std=gnu11 $(WARN) -D_GNU_SOURCE -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
+
+$(B)/tests/fuzz-parse: tests/fuzz/fuzz_parse.c $(BPF_HEADERS)
+	@mkdir -p $(@D)
+	$(CLANG) $(FUZZ) -o $@ $<
+
+$(B)/tests/fuzz-units: tests/fuzz/fuzz_units.c $(patsubst %,user/%.c,error units target limit) $(wildcard user/*.h bpf/rl_*.h)
+	@mkdir -p $(@D)
+	$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^)
+
+fuzz: $(B)/tests/fuzz-parse $(B)/tests/fuzz-units
 
 unit: $(B)/tests/unit-tests
 	$(B)/tests/unit-tests
@@ -47,5 +61,5 @@ tests: $(B)/tests/unit-tests $(B)/tests/bpf-tests $(TEST_TOOLS)
 check: all tests
 	scripts/test --no-install
 
-.PHONY: unit tests check
+.PHONY: unit fuzz tests check
 -include $(UNIT_OBJ:.o=.d) $(BPF_OBJ:.o=.d)

@@ -253,7 +253,7 @@ int rl_top_compute(const struct rl_snapshot *before, const struct rl_snapshot *n
 	if (now->time > before->time)
 		top.seconds = (double)(now->time - before->time) / 1e9;
 	top.devices = calloc(now->device_count + 1, sizeof(*top.devices));
-	top.sources = malloc((now->source_count + 1) * sizeof(*top.sources));
+	top.sources = calloc(now->source_count + 1, sizeof(*top.sources));
 	if (!top.devices || !top.sources) {
 		rl_top_free(&top);
 		return -ENOMEM;

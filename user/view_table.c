@@ -9,8 +9,8 @@
 #include "target.h"
 #include "units.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0])) /* a constant, for array sizes and designators */
-#define PAIR_TEXT    (2 * RL_UNIT_TEXT)
+#define COUNT(array) (sizeof(array) / sizeof((array)[0])) /* a macro: the type of element varies */
+#define PAIR_TEXT    (2UL * RL_UNIT_TEXT)
 #define NUMBER_TEXT  24
 
 static const char *number(__u64 value, char buf[NUMBER_TEXT])

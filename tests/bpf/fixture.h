@@ -34,6 +34,7 @@
 #define SEC		    1000000000ULL
 
 struct rl_xdp;
+struct offer;
 
 struct fixture_limit {
 	bool used;
@@ -43,6 +44,7 @@ struct fixture_limit {
 
 struct fixture {
 	struct rl_xdp *skel;
+	struct offer *offer; /* fixture_offer's program, loaded when it is first wanted */
 	int program;
 	__u64 now;	  /* the clock, ns */
 	__u32 next;	  /* the next limit's id, counted from 0 */
@@ -100,6 +102,12 @@ __u64 fixture_flood_bytes(struct fixture *fx, const uint8_t *frame, size_t len, 
 /* One bare test run; no assertion and no accounting, so that threads may call it. The verdict, or a negative
  * errno. */
 int fixture_run(const struct fixture *fx, const uint8_t *frame, size_t len, __u32 n);
+
+/*
+ * `steps` times: move the clock on by `step` ns and send the frame `each` times. Accounted for; the caller
+ * looks at the counters.
+ */
+void fixture_offer(struct fixture *fx, const uint8_t *frame, size_t len, __u64 step, __u32 each, __u32 steps);
 
 /* Frames that fixture_run sent, for fixture_close's account. */
 void fixture_account(struct fixture *fx, __u64 packets, __u64 bytes);

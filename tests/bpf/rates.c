@@ -48,7 +48,7 @@ Test(rates, reference_example)
 	fixture_close(&fx);
 }
 
-struct offer {
+struct load {
 	const char *rate;
 	const char *burst;
 	__u64 per_hour; /* packets an hour, or 0 */
@@ -61,7 +61,7 @@ struct offer {
 };
 
 #define HOUR 3600ULL
-static const struct offer packet_offers[] = {
+static const struct load packet_loads[] = {
     {"1/h", "1", 1, 0, 1, 60, 36 * SEC, 1, 150000},
     {"1/h", "16", 1, 0, 16, 60, 36 * SEC, 1, 150000},
     {"7/h", "3", 7, 0, 3, 60, 4 * SEC + 7, 1, 200000},
@@ -75,7 +75,7 @@ static const struct offer packet_offers[] = {
     {"14.880952mpps", "1000", 14880952 * HOUR, 0, 1000, 60, 10 * US, 200, 5000},
     {"148.8mpps", "2000", 148800000 * HOUR, 0, 2000, 60, 10 * US, 1600, 1000},
 };
-static const struct offer byte_offers[] = {
+static const struct load byte_loads[] = {
     {"1kbit", "16kib", 0, 1000, 16384, 62, 100 * MS, 1, 200000},
     {"1kbit", "3kb", 0, 1000, 3000, 1514, SEC, 1, 200000},
     {"33.333kbit", "16kib", 0, 33333, 16384, 61, 10 * MS, 2, 100000},
@@ -87,50 +87,46 @@ static const struct offer byte_offers[] = {
     {"800gbit", "1mb", 0, 800000000000, 1000000, 1514, US, 80, 10000},
     {"800gbit", "1mb", 0, 800000000000, 1000000, 9000, US, 16, 20000},
 };
-#define OFFERS(table) (sizeof(table) / sizeof((table)[0]))
+#define LOADS(table) (sizeof(table) / sizeof((table)[0]))
 
 /* Tokens that burst + rate * t comes to, rounded down. */
-static __u64 allowance(const struct offer *offer, u128 ns)
+static __u64 allowance(const struct load *load, u128 ns)
 {
 	u128 earned =
-	    offer->bits ? ns * offer->bits / (8 * (u128)SEC) : ns * offer->per_hour / (HOUR * (u128)SEC);
+	    load->bits ? ns * load->bits / (8 * (u128)SEC) : ns * load->per_hour / (HOUR * (u128)SEC);
 
-	return offer->tokens + (__u64)earned;
+	return load->tokens + (__u64)earned;
 }
 
 /*
  * Offer more than the rate for a time and hold what passed against the allowance: never a packet above it,
  * and at least 99.9 % of it, short of one packet that was not whole yet.
  */
-static void hold_to(const struct offer *offer, const char *target, const char *source)
+static void hold_to(const struct load *load, const char *target, const char *source)
 {
 	struct fixture fx = fixture_open();
-	struct rl_limit limit = fixture_limit(&fx, target, offer->rate, offer->burst, NULL);
-	struct rl_frame_spec spec = {.src = source, .len = offer->len};
+	struct rl_limit limit = fixture_limit(&fx, target, load->rate, load->burst, NULL);
+	struct rl_frame_spec spec = {.src = source, .len = load->len};
 	static uint8_t frame[RL_FRAME_MAX];
 	size_t len = rl_frame_build(&spec, frame, sizeof(frame));
-	__u64 offered = (__u64)offer->each * offer->steps, allowed, token = offer->bits ? len : 1, burst;
+	__u64 offered = (__u64)load->each * load->steps, allowed, token = load->bits ? len : 1, burst;
 	struct rl_device_count device;
 	struct rl_limit_count count;
 
-	fx.what = offer->rate;
-	burst = offer->tokens / token;
+	fx.what = load->rate;
+	burst = load->tokens / token;
 	cr_assert_eq(fixture_flood_bytes(&fx, frame, len, (__u32)burst + 1), burst,
-		     "%s: not its burst at once", offer->rate);
+		     "%s: not its burst at once", load->rate);
 	offered += burst + 1;
-	for (__u32 step = 0; step < offer->steps; step++) {
-		fixture_advance(&fx, offer->step);
-		cr_assert_geq(fixture_run(&fx, frame, len, offer->each), 0);
-	}
-	fixture_account(&fx, (__u64)offer->each * offer->steps, (__u64)offer->each * offer->steps * len);
+	fixture_offer(&fx, frame, len, load->step, load->each, load->steps);
 
 	device = fixture_device(&fx);
 	count = fixture_limit_count(&fx, &limit);
-	allowed = allowance(offer, (u128)offer->step * offer->steps);
+	allowed = allowance(offer, (u128)load->step * load->steps);
 	cr_assert_leq(count.passed.packets * token, allowed, "%s to %s: %llu passed, allowed %llu",
-		      offer->rate, source, count.passed.packets, allowed / token);
+		      load->rate, source, count.passed.packets, allowed / token);
 	cr_assert_geq((count.passed.packets + 1) * token, allowed - allowed / 1000,
-		      "%s to %s: %llu passed of %llu", offer->rate, source, count.passed.packets,
+		      "%s to %s: %llu passed of %llu", load->rate, source, count.passed.packets,
 		      allowed / token);
 	cr_assert_eq(count.passed.packets + count.dropped.packets, offered);
 	cr_assert_eq(count.passed.bytes, count.passed.packets * len);
@@ -143,33 +139,33 @@ static void hold_to(const struct offer *offer, const char *target, const char *s
 
 Test(rates, packets_v4)
 {
-	for (size_t i = 0; i < OFFERS(packet_offers); i++)
-		hold_to(&packet_offers[i], targets[i % 2], sources[i % 2]);
+	for (size_t i = 0; i < LOADS(packet_loads); i++)
+		hold_to(&packet_loads[i], targets[i % 2], sources[i % 2]);
 }
 
 Test(rates, packets_v6)
 {
-	for (size_t i = 0; i < OFFERS(packet_offers); i++) {
-		struct offer offer = packet_offers[i];
+	for (size_t i = 0; i < LOADS(packet_loads); i++) {
+		struct load load = packet_loads[i];
 
-		offer.len = 62; /* the shortest that holds UDP over IPv6 */
-		hold_to(&offer, targets[2 + i % 2], sources[2 + i % 2]);
+		load.len = 62; /* the shortest that holds UDP over IPv6 */
+		hold_to(&load, targets[2 + i % 2], sources[2 + i % 2]);
 	}
 }
 
 Test(rates, bytes_v4)
 {
-	for (size_t i = 0; i < OFFERS(byte_offers); i++)
-		hold_to(&byte_offers[i], targets[i % 2], sources[i % 2]);
+	for (size_t i = 0; i < LOADS(byte_loads); i++)
+		hold_to(&byte_loads[i], targets[i % 2], sources[i % 2]);
 }
 
 Test(rates, bytes_v6)
 {
-	for (size_t i = 0; i < OFFERS(byte_offers); i++) {
-		struct offer offer = byte_offers[i];
+	for (size_t i = 0; i < LOADS(byte_loads); i++) {
+		struct load load = byte_loads[i];
 
-		offer.len = offer.len < 62 ? 62 : offer.len;
-		hold_to(&offer, targets[2 + i % 2], sources[2 + i % 2]);
+		load.len = load.len < 62 ? 62 : load.len;
+		hold_to(&load, targets[2 + i % 2], sources[2 + i % 2]);
 	}
 }
 
@@ -308,6 +304,7 @@ Test(rates, change_keeps_the_debt_in_bytes)
 		fixture_limit(&fx, targets[i], "80mbit", "100kb", NULL);
 		cr_assert_eq(fixture_flood(&fx, &spec, 150), 100);
 		fixture_limit(&fx, targets[i], "80kbit", "100kb", NULL); /* ten frames a second */
+		cr_assert_eq(fixture_flood(&fx, &spec, 1), 0);
 		fixture_advance(&fx, 100 * MS - 1);
 		cr_assert_eq(fixture_flood(&fx, &spec, 150), 0);
 		fixture_advance(&fx, 100 * US);

@@ -41,7 +41,7 @@ test_attach_twice_adopts_without_a_gap() {
 	attach
 	agent set-limit any --rate 1000pps --burst 100
 	before=$(link_ids)
-	start_send --src 203.0.113.7 --rate 20000 --seconds 4 >"$E2E_TMP/sent"
+	start_send --src 203.0.113.7 --rate 20000 --seconds 4 --model-rate 1000 --model-burst 100 >"$E2E_TMP/sent"
 	flood=$PID
 	for _ in 1 2 3 4 5; do
 		sleep 0.5

@@ -301,6 +301,7 @@ test_a_limit_on_ones_own_session_warns() {
 	attach
 	expect 0 in_rx env SSH_CONNECTION="$ssh" "$AGENT" set-limit 203.0.113.0/24 --rate 1000pps
 	assert_match "warning" "$ERR" '203\.0\.113\.50'
+	expect 0 agent del-limit 203.0.113.0/24
 	# sudo takes the variable away: the shell around it still has it.
 	expect 0 in_rx env SSH_CONNECTION="$ssh" bash -c 'env -u SSH_CONNECTION "$@"; exit $?' - \
 		"$AGENT" set-limit any --rate 1000pps
@@ -311,6 +312,8 @@ test_a_limit_on_ones_own_session_warns() {
 	assert_no_match "warning where it doesn't cover" "$ERR" '203\.0\.113\.50'
 	expect 0 agent set-limit 203.0.113.0/24 --rate 1000pps
 	assert_no_match "warning without a session" "$ERR" '203\.0\.113\.50'
+	expect 0 in_rx env SSH_CONNECTION="$ssh" "$AGENT" set-limit any --rate 1000pps
+	assert_no_match "warning where a narrower limit holds" "$ERR" '203\.0\.113\.50'
 }
 
 e2e_main "$@"

@@ -16,7 +16,7 @@ test_reading_ends_and_is_right_while_sources_come_and_go() {
 	start_send --src 10.0.0.0 --sources 16000000 --seconds 60 >"$E2E_TMP/flood"
 	flood=$PID
 	for i in 1 2 3 4; do
-		top=$(timeout 10 nsenter --net="/run/netns/$RX" "$AGENT" top --once --json) || fail "top didn't end"
+		top=$(timeout 10 nsenter --net="/run/netns/$RX" "$AGENT" top --once --json -n 20000) || fail "top didn't end"
 		assert_eq "the source that was there before" \
 			"$(jq -c '[.sources[] | select(.source == "203.0.113.7") | .passed.packets, .dropped.packets]' <<<"$top")" '[5,15]'
 		assert_eq "sources shown twice" "$(jq '[.sources[].source] | length - (unique | length)' <<<"$top")" 0

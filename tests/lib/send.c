@@ -39,7 +39,8 @@ struct options {
 	const char **vlan;
 	const char *dst, *dst_mac, *src_mac;
 	long long sources, rate, count;
-	double seconds;
+	double seconds, model_rate, model_burst;
+	int model_bytes;
 	int len, sport, dport, proto;
 };
 
@@ -60,8 +61,16 @@ struct batch {
 	struct mmsghdr msg[BATCH];
 };
 
+/* Tokens and the time that they were counted at: on purpose not the arithmetic that is under test. */
+struct model {
+	double tokens;
+	uint64_t time;
+	double admitted;
+};
+
 struct result {
 	uint64_t frames, bytes, retries, first_ns, last_ns;
+	struct model model;
 };
 
 static volatile sig_atomic_t stopped;
@@ -248,6 +257,20 @@ static int send_batch(int fd, struct batch *batch, int n, struct result *result)
 	return done;
 }
 
+static void model_admit(const struct options *options, struct model *model, uint64_t now, size_t len)
+{
+	double cost = options->model_bytes ? (double)len : 1;
+
+	model->tokens += options->model_rate * (double)(now - model->time) / (double)NS_PER_S;
+	model->time = now;
+	if (model->tokens > options->model_burst)
+		model->tokens = options->model_burst;
+	if (model->tokens < cost)
+		return;
+	model->tokens -= cost;
+	model->admitted += cost;
+}
+
 static void run(const struct options *options, const struct template *templates, uint64_t count,
 		struct batch *batch, struct result *result)
 {
@@ -256,8 +279,10 @@ static void run(const struct options *options, const struct template *templates,
 
 	result->first_ns = now_ns();
 	result->last_ns = result->first_ns;
+	result->model = (struct model){.tokens = options->model_burst, .time = result->first_ns};
 	while (!is_done(options, result->frames, now_ns() - result->first_ns)) {
-		int n = frames_due(options, result->frames, now_ns() - result->first_ns), sent;
+		uint64_t now = now_ns();
+		int n = frames_due(options, result->frames, now - result->first_ns), sent;
 
 		if (!n) {
 			sleep_until_due(options, result->first_ns, result->frames);
@@ -272,8 +297,10 @@ static void run(const struct options *options, const struct template *templates,
 			batch->msg[i].msg_hdr = (struct msghdr){.msg_iov = &batch->iov[i], .msg_iovlen = 1};
 		}
 		sent = send_batch(fd, batch, n, result);
-		for (int i = 0; i < sent; i++)
+		for (int i = 0; i < sent; i++) {
 			result->bytes += batch->iov[i].iov_len;
+			model_admit(options, &result->model, now, batch->iov[i].iov_len);
+		}
 		result->frames += (uint64_t)sent;
 		result->last_ns = now_ns();
 	}
@@ -297,6 +324,10 @@ static void parse_options(int argc, const char **argv, struct options *options)
 	    {"dst-mac", 0, POPT_ARG_STRING, &options->dst_mac, 0, "destination MAC address", "MAC"},
 	    {"src-mac", 0, POPT_ARG_STRING, &options->src_mac, 0, "source MAC address", "MAC"},
 	    {"proto", 0, POPT_ARG_INT, &options->proto, 0, "IP protocol (17)", "N"},
+	    {"model-rate", 0, POPT_ARG_DOUBLE, &options->model_rate, 0, "tokens a second of the model", "N"},
+	    {"model-burst", 0, POPT_ARG_DOUBLE, &options->model_burst, 0, "tokens that the model holds", "N"},
+	    {"model-bytes", 0, POPT_ARG_NONE, &options->model_bytes, 0, "a token is a byte, not a packet",
+	     NULL},
 	    {"sport", 0, POPT_ARG_INT, &options->sport, 0, "source port", "PORT"},
 	    {"dport", 0, POPT_ARG_INT, &options->dport, 0, "destination port", "PORT"},
 	    POPT_AUTOHELP POPT_TABLEEND};
@@ -333,9 +364,10 @@ int main(int argc, const char **argv)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	run(&options, templates, count, &batch, &result);
-	printf("{\"frames\":%llu,\"bytes\":%llu,\"retries\":%llu,\"first_ns\":%llu,\"last_ns\":%llu}\n",
+	printf("{\"frames\":%llu,\"bytes\":%llu,\"retries\":%llu,\"first_ns\":%llu,\"last_ns\":%llu,"
+	       "\"expected\":%.0f}\n",
 	       (unsigned long long)result.frames, (unsigned long long)result.bytes,
 	       (unsigned long long)result.retries, (unsigned long long)result.first_ns,
-	       (unsigned long long)result.last_ns);
+	       (unsigned long long)result.last_ns, result.model.admitted);
 	return 0;
 }

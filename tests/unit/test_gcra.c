@@ -167,8 +167,10 @@ Test(gcra, clock_backwards)
 			cr_assert_eq(flood(&source, &limit, 1000, START, 300), 200);
 			cr_expect_eq(flood(&source, &limit, 1000, START - steps[j], 300), 0, "back by %llu",
 				     steps[j]);
-			cr_expect_eq(flood(&source, &limit, 1000, START, 300), 0,
-				     "and forward again: not refilled twice");
+			/* Up to the slack it is a clock that lags; beyond, the bucket starts again, empty, by
+			 * that clock. */
+			cr_expect_leq(flood(&source, &limit, 1000, START, 300), steps[j] <= SECOND ? 0 : 200,
+				      "and forward again by %llu", steps[j]);
 		}
 	}
 }
@@ -192,56 +194,49 @@ Test(gcra, clocks_that_disagree)
  * Idle for as long as one likes: at most a burst passes at once, all of it where the time is below half the
  * wrap, and whatever was lost beyond is back after one refill.
  */
-static void check_idle(const char *rate, const char *burst, __u32 len, __u64 packets, __u64 idle)
+static void check_idle(const char *rate, const char *burst, __u64 idle)
 {
 	struct rl_limit limit = limit_of(rate, burst);
-	enum rl_unit unit = limit.rate[RL_PACKETS].mult ? RL_PACKETS : RL_BYTES;
-	const struct rl_rate *r = &limit.rate[unit];
+	const struct rl_rate *r = &limit.rate[limit.rate[RL_PACKETS].mult ? RL_PACKETS : RL_BYTES];
 	__u64 refill = (r->burst >> r->shift) + 1, half = 1ULL << (63 - r->shift), now = START, passed;
 	struct rl_source source = {0};
+	__u64 full = flood(&source, &limit, 1000, now, 400);
 
-	cr_assert_eq(flood(&source, &limit, len, now, packets + 10), packets);
 	now += idle;
-	passed = flood(&source, &limit, len, now, packets + 10);
-	cr_expect_leq(passed, packets, "%s, idle %llu: %llu", rate, idle, passed);
+	passed = flood(&source, &limit, 1000, now, 400);
+	cr_expect_leq(passed, full, "%s, idle %llu: %llu", rate, idle, passed);
 	if (idle >= refill && idle < half)
-		cr_expect_eq(passed, packets, "%s, idle %llu: %llu", rate, idle, passed);
+		cr_expect_eq(passed, full, "%s, idle %llu: %llu", rate, idle, passed);
 	/* A bucket that looked in debt by up to burst and slack is full once that has passed. */
 	now += refill + SECOND + refill;
-	cr_expect_eq(flood(&source, &limit, len, now, packets + 10), packets, "%s, idle %llu", rate, idle);
+	cr_expect_eq(flood(&source, &limit, 1000, now, 400), full, "%s, idle %llu", rate, idle);
 }
 
 Test(gcra, idle)
 {
-	static const struct {
-		const char *rate, *burst;
-		__u32 len;
-		__u64 packets;
-	} limits[] = {
-	    {"1/h", "20", 60, 20},	 {"100pps", "200", 60, 200},	  {"148.8mpps", "300", 60, 300},
-	    {"1kbit", "20kb", 1000, 20}, {"800kbit", "200kb", 1000, 200}, {"800gbit", "300kb", 1000, 300},
+	static const char *const limits[][2] = {
+	    {"1/h", "20"},     {"100pps", "200"},    {"148.8mpps", "300"},
+	    {"1kbit", "20kb"}, {"800kbit", "200kb"}, {"800gbit", "300kb"},
 	};
 	static const __u64 idles[] = {SECOND, DAY, 300 * DAY, 1000 * DAY, 200 * 365 * DAY};
 	__u64 state = SEED;
 
 	for (size_t i = 0; i < COUNT(limits); i++) {
+		const char *rate = limits[i][0], *burst = limits[i][1];
+
 		for (size_t j = 0; j < COUNT(idles); j++)
-			check_idle(limits[i].rate, limits[i].burst, limits[i].len, limits[i].packets,
-				   idles[j]);
-		for (int shift = 8; shift <= 22;
-		     shift++) { /* around half the wrap, and a whole one, of each shift */
+			check_idle(rate, burst, idles[j]);
+		/* Around half the wrap, and a whole one, of each shift. */
+		for (int shift = 8; shift <= 22; shift++) {
 			for (int by = -2; by <= 2; by++) {
 				__u64 half = 1ULL << (63 - shift), off = (__u64)((__s64)by * (__s64)SECOND);
 
-				check_idle(limits[i].rate, limits[i].burst, limits[i].len, limits[i].packets,
-					   half + off);
-				check_idle(limits[i].rate, limits[i].burst, limits[i].len, limits[i].packets,
-					   2 * half + off + 1);
+				check_idle(rate, burst, half + off);
+				check_idle(rate, burst, 2 * half + off + 1);
 			}
 		}
 		for (int j = 0; j < 500; j++)
-			check_idle(limits[i].rate, limits[i].burst, limits[i].len, limits[i].packets,
-				   random_next(&state) >> random_between(&state, 1, 40));
+			check_idle(rate, burst, random_next(&state) >> random_between(&state, 1, 40));
 	}
 }
 
@@ -260,6 +255,29 @@ Test(gcra, change_converts_the_debt)
 	cr_expect_eq(offer(&source, &slow, 60, now + 101 * MS), RL_GCRA_ADMIT);
 	cr_expect_leq(stream(&source, &slow, 60, now + 101 * MS, now + 50 * SECOND, MS), 500);
 	cr_expect_eq(source.bucket[RL_PACKETS].gen, 2);
+}
+
+/* A packet that one unit drops settles the other unit's debt too, whichever of them it is. */
+Test(gcra, change_settles_both_units)
+{
+	struct rl_limit fast = limit_of("100pps 80mbit", "100 1mb"),
+			slow = limit_change(&fast, "100pps 80kbit", "100 1mb");
+	struct rl_source source = {0};
+
+	cr_assert_eq(flood(&source, &fast, 5000, START, 200), 100);
+	cr_expect_neq(offer(&source, &slow, 5000, START), RL_GCRA_ADMIT, "no packets left, but bytes");
+	cr_expect_eq(source.bucket[RL_BYTES].gen, 2);
+	cr_expect_eq(flood(&source, &slow, 9000, START + SECOND, 200), 56,
+		     "510 kB: half the burst, and a second's 10 kB");
+
+	fast = limit_of("10kpps 800kbit", "100 100kb");
+	slow = limit_change(&fast, "1pps 800kbit", "100 100kb");
+	source = (struct rl_source){0};
+	cr_assert_eq(flood(&source, &fast, 2000, START, 200), 50);
+	cr_expect_neq(offer(&source, &slow, 2000, START), RL_GCRA_ADMIT, "no bytes left, but packets");
+	cr_expect_eq(source.bucket[RL_PACKETS].gen, 2);
+	cr_expect_eq(flood(&source, &slow, 1000, START + SECOND, 200), 50);
+	cr_expect_leq(flood(&source, &slow, 60, START + SECOND, 200), 1);
 }
 
 /* The other way round: 10 tokens short at 10/s is 10 tokens short at 1000/s. */
@@ -366,7 +384,7 @@ Test(gcra, changes_under_load)
 static struct rl_limit change_times(struct rl_limit limit, int changes)
 {
 	for (int i = 0; i < changes; i++)
-		limit = limit_change(&limit, i % 2 ? "100pps 800kbit" : "101pps 808kbit", "200 200kb");
+		limit = limit_change(&limit, "100pps 800kbit", i % 2 ? "200 200kb" : "201 201kb");
 	return limit;
 }
 
@@ -385,17 +403,17 @@ Test(gcra, missed_changes)
 		struct rl_source source = {0};
 		__u64 now = START, passed;
 
-		cr_assert_eq(last.gen, 1 + changes[i]);
+		cr_assert_eq(last.gen, 1U + (__u32)changes[i]);
 		cr_assert_eq(flood(&source, &first, 1000, now, 50), 50);
 		passed = flood(&source, &last, 1000, now, 300);
 		if (changes[i] <= RL_PAST)
-			cr_expect(passed >= 149 && passed <= 150, "%d changes: %llu", changes[i], passed);
+			cr_expect(passed >= 149 && passed <= 151, "%d changes: %llu", changes[i], passed);
 		else
 			cr_expect_eq(passed, 0, "%d changes: %llu", changes[i], passed);
 		passed = flood(&source, &last, 1000, now + 1100 * MS, 300);
 		cr_expect(passed >= 109 && passed <= 111, "%d changes, then 1.1 s: %llu", changes[i], passed);
-		cr_expect_eq(flood(&source, &last, 1000, now + 4 * SECOND, 300), 200, "%d changes, then full",
-			     changes[i]);
+		cr_expect_eq(flood(&source, &last, 1000, now + 4 * SECOND, 300), last.terms.burst_packets,
+			     "%d changes, then full", changes[i]);
 		cr_expect_eq(source.bucket[RL_PACKETS].gen, last.gen, "%d changes", changes[i]);
 		cr_expect_eq(source.bucket[RL_BYTES].gen, last.gen, "%d changes", changes[i]);
 	}
@@ -588,10 +606,10 @@ static void check_models(const char *rates, const char *bursts, __u64 state, int
 		bool want, got;
 
 		switch (random_next(&state) % 64) {
-		case 0: /* long enough to fill up */
-			now += random_between(&state, 0, 2 * step * (limit.terms.burst_packets + 100));
+		case 0: /* long enough to fill up, once in a while */
+			now += random_between(&state, 0, 2 * step * (i % 16 ? 5 : 200));
 			break;
-		case 1 ... 20: /* back to back */
+		case 1 ... 30: /* back to back */
 			break;
 		default:
 			now += random_between(&state, 0, 2 * step);
@@ -620,8 +638,8 @@ static void check_models(const char *rates, const char *bursts, __u64 state, int
 			eb.level -= len * eb.per_token;
 		}
 	}
-	cr_expect(passed > (__u64)packets / 20 && passed < (__u64)packets, "%s %s: %llu of %d says little",
-		  rates, bursts, passed, packets);
+	cr_expect(passed > (__u64)packets / 20 && passed < (__u64)packets * 99 / 100,
+		  "%s %s: %llu of %d says little", rates, bursts, passed, packets);
 }
 
 Test(gcra, models)
@@ -631,10 +649,10 @@ Test(gcra, models)
 	    {"7pps", "20"},
 	    {"1kpps", "200"},
 	    {"333333pps", "1"},
-	    {"148.8mpps", "5000"},
+	    {"148.8mpps", "1000"},
 	    {"1kbit", "16kib"},
 	    {"15mbit", "64kib"},
-	    {"1.2gbit", "1mb"},
+	    {"1.2gbit", "100kb"},
 	    {"800gbit", "100kb"},
 	    {"1kpps 5mbit", "50 50kb"},
 	    {"1mpps 8gbit", "100 100kb"},

@@ -405,15 +405,14 @@ Test(view_table, status)
 
 Test(view_table, top)
 {
-	check_table(
-	    print_top, &make_example()->snapshot,
-	    "DEVICE      MODE      IN pps  PASSED pps  DROPPED pps  IN bit/s  PASSED bit/s  DROPPED bit/s\n"
-	    "eth0        native     1.00k         900          100      800k          720k          80.0k\n"
-	    "eth1        gone           0           0            0         0             0              0\n"
-	    "SOURCE              PASSED pps  DROPPED pps  PASSED bit/s  DROPPED bit/s  LIMIT                 "
-	    "      RATE  TENANT\n"
-	    "10.0.0.7                   800          200          640k           160k  10.0.0.0/8          "
-	    "1kpps,10mbit  acme\n");
+	check_table(print_top, &make_example()->snapshot,
+		    "DEVICE      MODE      IN pps  PASS pps  DROP pps  IN bit/s  PASS bit/s  DROP bit/s\n"
+		    "eth0        native     1.00k       900       100      800k        720k       80.0k\n"
+		    "eth1        gone           0         0         0         0           0           0\n"
+		    "SOURCE              PASS pps  DROP pps  PASS bit/s  DROP bit/s  LIMIT                 "
+		    "RATE  TENANT\n"
+		    "10.0.0.7                 800       200        640k        160k  10.0.0.0/8    "
+		    "1kpps,10mbit  acme\n");
 }
 
 Test(view_table, nothing_there)
