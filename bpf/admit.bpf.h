@@ -14,10 +14,11 @@
 #include "sources.bpf.h"
 #include "count.bpf.h"
 
-const volatile __u32 rl_device_slot;	   /* the attached device's slot in the per-device maps; set before load */
-struct rl_limit rl_nd_limit;		   /* neighbour discovery's budget; set before load, then only read */
+const volatile __u32 rl_device_slot; /* the attached device's slot in the per-device maps; set before load */
+struct rl_limit rl_nd_limit;	     /* neighbour discovery's budget; set before load, then only read */
 
-/* Is there room in the device's budget for neighbour discovery? Without it, such a packet is one like any other. */
+/* Is there room in the device's budget for neighbour discovery? Without it, such a packet is one like any
+ * other. */
 RL_INLINE bool rl_nd_admit(__u64 now)
 {
 	const struct rl_limit *budget = &rl_nd_limit;
@@ -27,8 +28,8 @@ RL_INLINE bool rl_nd_admit(__u64 now)
 
 	if (!bucket)
 		return true;
-	return rl_bucket_charge(bucket, budget, RL_PACKETS, rl_bucket_cost(budget, RL_PACKETS, 0), now, &stored) ==
-	       RL_GCRA_ADMIT;
+	return rl_bucket_charge(bucket, budget, RL_PACKETS, rl_bucket_cost(budget, RL_PACKETS, 0), now,
+				&stored) == RL_GCRA_ADMIT;
 }
 
 /* The packet against its source's limit. */
@@ -83,7 +84,8 @@ RL_INLINE enum rl_reason rl_judge(const void *data, const void *data_end, __u32 
 	}
 }
 
-/* Judge and count one frame. [data, data_end) starts at the Ethernet header; len is its length on the wire. */
+/* Judge and count one frame. [data, data_end) starts at the Ethernet header; len is its length on the wire.
+ */
 RL_INLINE enum rl_reason rl_handle(const void *data, const void *data_end, __u32 len)
 {
 	enum rl_reason reason = rl_judge(data, data_end, len);

@@ -8,7 +8,8 @@
 #include "maps.bpf.h"
 #include "rl_parse.h"
 
-/* The limit that applies to the packet's source, or NULL. It stays readable until the program returns (RCU). */
+/* The limit that applies to the packet's source, or NULL. It stays readable until the program returns (RCU).
+ */
 RL_INLINE const struct rl_limit *rl_classify(const struct rl_packet *packet)
 {
 	struct rl_prefix key = {

@@ -11,8 +11,9 @@
 
 #include "rl_abi.h"
 
-const volatile bool rl_clock_given; /* set before load by tests only: the verifier then removes the other branch */
-__u64 rl_clock_now;		    /* ns; meaningful with rl_clock_given */
+const volatile bool
+    rl_clock_given; /* set before load by tests only: the verifier then removes the other branch */
+__u64 rl_clock_now; /* ns; meaningful with rl_clock_given */
 
 RL_INLINE __u64 rl_now(void)
 {

@@ -2,8 +2,8 @@
 /*
  * maps.bpf.h - every map, with who writes it, who reads it, and what happens when it is full.
  *
- * All but the program's own .rodata and .bss are pinned (user/state.h) and shared by the programs of every attached
- * device of a network namespace. A name is at most 15 characters: the kernel's limit.
+ * All but the program's own .rodata and .bss are pinned (user/state.h) and shared by the programs of every
+ * attached device of a network namespace. A name is at most 15 characters: the kernel's limit.
  */
 #ifndef MAPS_BPF_H
 #define MAPS_BPF_H
@@ -14,9 +14,9 @@
 #include "rl_abi.h"
 
 /*
- * Policy: prefix to limit, longest match wins. Written by set-limit and del-limit, one entry by one system call; read
- * by the packet path. Full: set-limit refuses (RL_MAX_LIMITS), what is there stays. One entry more than that, since
- * kernels before 6.13 want a free one even to replace a value.
+ * Policy: prefix to limit, longest match wins. Written by set-limit and del-limit, one entry by one system
+ * call; read by the packet path. Full: set-limit refuses (RL_MAX_LIMITS), what is there stays. One entry more
+ * than that, since kernels before 6.13 want a free one even to replace a value.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
@@ -27,8 +27,9 @@ struct {
 } rl_policy SEC(".maps");
 
 /*
- * Buckets of sources inside wider targets. Written by the packet path alone; read by top. Full: the kernel evicts the
- * least recently used, a fresh bucket is a full one, so the bound holds only while the sources fit (attach
+ * Buckets of sources inside wider targets. Written by the packet path alone; read by top. Full: the kernel
+ * evicts the least recently used, a fresh bucket is a full one, so the bound holds only while the sources fit
+ * (attach
  * --max-sources). No entry to be had at all: the packet passes, RL_PASS_NO_BUCKET.
  */
 struct {
@@ -39,8 +40,8 @@ struct {
 } rl_sources SEC(".maps");
 
 /*
- * Buckets of targets that are one source, by the limit's slot: never evicted. Written by the packet path; zeroed by
- * set-limit before a new target takes the slot. One slot for each possible limit, so never full.
+ * Buckets of targets that are one source, by the limit's slot: never evicted. Written by the packet path;
+ * zeroed by set-limit before a new target takes the slot. One slot for each possible limit, so never full.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -49,7 +50,8 @@ struct {
 	__type(value, struct rl_source);
 } rl_own SEC(".maps");
 
-/* Counters of limits, by slot. Written by the packet path; zeroed by set-limit for a new target; read by stats. */
+/* Counters of limits, by slot. Written by the packet path; zeroed by set-limit for a new target; read by
+ * stats. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, RL_MAX_LIMITS);
@@ -57,7 +59,8 @@ struct {
 	__type(value, struct rl_limit_count);
 } rl_limit_count SEC(".maps");
 
-/* Counters of devices, by device slot. Written by the packet path; zeroed by attach for a new device; read by stats. */
+/* Counters of devices, by device slot. Written by the packet path; zeroed by attach for a new device; read by
+ * stats. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, RL_MAX_DEVICES);
@@ -65,8 +68,8 @@ struct {
 	__type(value, struct rl_device_count);
 } rl_device_count SEC(".maps");
 
-/* What is attached, and the pause flag. Written by attach, detach, pause and resume; read by the packet path. Full:
- * attach refuses. */
+/* What is attached, and the pause flag. Written by attach, detach, pause and resume; read by the packet path.
+ * Full: attach refuses. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, RL_MAX_DEVICES);
@@ -82,8 +85,8 @@ struct {
 	__type(value, struct rl_bucket);
 } rl_nd SEC(".maps");
 
-/* Which limit id owns which slot, 0 for none. User space alone; a slot lost by a killed set-limit is found again there
- * (user/policy.h). */
+/* Which limit id owns which slot, 0 for none. User space alone; a slot lost by a killed set-limit is found
+ * again there (user/policy.h). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, RL_MAX_LIMITS);
@@ -91,7 +94,8 @@ struct {
 	__type(value, __u32);
 } rl_slots SEC(".maps");
 
-/* The state's version and settings. User space alone; pinned last, so a state without it was never finished. */
+/* The state's version and settings. User space alone; pinned last, so a state without it was never finished.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -2,22 +2,24 @@
 /*
  * rl_abi.h - everything that crosses the kernel line.
  *
- * The packet programs (bpf/) and the agent (user/) share these types through pinned maps, so a map written by one
- * release is read by the next. Rules: UAPI types only, explicit padding, an assert on each size, and RL_ABI_VERSION
- * goes up with every change of layout or meaning; an agent that finds another version refuses (see user/state.h).
+ * The packet programs (bpf/) and the agent (user/) share these types through pinned maps, so a map written by
+ * one release is read by the next. Rules: UAPI types only, explicit padding, an assert on each size, and
+ * RL_ABI_VERSION goes up with every change of layout or meaning; an agent that finds another version refuses
+ * (see user/state.h).
  *
  * Four kinds of data, each in maps of its own, so that writing one never disturbs another:
- *   policy    rl_limit        what the operator said and the arithmetic that follows; written by user space, whole
- *   buckets   rl_source       written by the packet path alone: user space never writes the state of a live bucket
- *   counters  rl_count        per CPU; written by the packet path, summed by readers
- *   devices   rl_device       what is attached, and the pause flag; written by user space
+ *   policy    rl_limit        what the operator said and the arithmetic that follows; written by user space,
+ * whole buckets   rl_source       written by the packet path alone: user space never writes the state of a
+ * live bucket counters  rl_count        per CPU; written by the packet path, summed by readers devices
+ * rl_device       what is attached, and the pause flag; written by user space
  */
 #ifndef RL_ABI_H
 #define RL_ABI_H
 
 #include <linux/types.h>
 
-/* BPF takes five scalar arguments and no struct by value, so what isn't inlined must be said to be a function. */
+/* BPF takes five scalar arguments and no struct by value, so what isn't inlined must be said to be a
+ * function. */
 #define RL_INLINE static inline __attribute__((always_inline))
 #ifdef __bpf__
 /* A global function: the verifier checks it once by itself, instead of once for each way that leads to it. */
@@ -28,11 +30,12 @@
 
 #define RL_ABI_VERSION 1
 
-#define RL_MAX_LIMITS  65536 /* targets in the policy; each owns a slot for its counters and its own bucket */
-#define RL_MAX_DEVICES 64    /* attached devices of one network namespace */
-#define RL_NAME_LEN    16    /* IFNAMSIZ */
-#define RL_TENANT_LEN  32    /* bytes of a tenant's name with its NUL */
-#define RL_PAST        4     /* earlier generations of a limit whose buckets can still be converted exactly */
+#define RL_MAX_LIMITS 65536 /* targets in the policy; each owns a slot for its counters and its own bucket   \
+			     */
+#define RL_MAX_DEVICES 64   /* attached devices of one network namespace */
+#define RL_NAME_LEN    16   /* IFNAMSIZ */
+#define RL_TENANT_LEN  32   /* bytes of a tenant's name with its NUL */
+#define RL_PAST	       4    /* earlier generations of a limit whose buckets can still be converted exactly */
 
 /* What a bucket counts. */
 enum rl_unit {
@@ -47,14 +50,15 @@ enum rl_unit {
  */
 enum rl_reason {
 	RL_PASS_NO_LIMIT,  /* no limit names the source */
-	RL_PASS_LIMIT,     /* within its limit, and charged to it */
-	RL_PASS_NOT_IP,    /* ARP, LLDP, anything that is neither IPv4 nor IPv6 */
-	RL_PASS_ND,        /* IPv6 neighbour discovery, within the device's budget */
-	RL_PASS_PAUSED,    /* the device is paused */
+	RL_PASS_LIMIT,	   /* within its limit, and charged to it */
+	RL_PASS_NOT_IP,	   /* ARP, LLDP, anything that is neither IPv4 nor IPv6 */
+	RL_PASS_ND,	   /* IPv6 neighbour discovery, within the device's budget */
+	RL_PASS_PAUSED,	   /* the device is paused */
 	RL_PASS_UNPARSED,  /* no source address to be read: truncated, or more than two VLAN tags */
-	RL_PASS_MALFORMED, /* the header contradicts itself; limited by its source all the same, and within the limit */
+	RL_PASS_MALFORMED, /* the header contradicts itself; limited by its source all the same, and within
+			      the limit */
 	RL_PASS_NO_BUCKET, /* the sources' table gave no bucket: an internal failure drops nothing */
-	RL_DROP_SOURCE,    /* over the source's limit */
+	RL_DROP_SOURCE,	   /* over the source's limit */
 	RL_DROP_CONTENDED, /* the bucket's compare-and-swap kept losing: the verdict that can't over-admit */
 	RL_REASONS,
 };
@@ -71,9 +75,9 @@ struct rl_count {
 };
 
 /*
- * Key of the policy: which sources a limit is for. One longest-prefix-match key holds both families, told apart by
- * the family byte in front of the address: prefixlen 0 is `any` (both families, in one entry that one system call
- * replaces), 32 + n is the first n bits of an address of that family.
+ * Key of the policy: which sources a limit is for. One longest-prefix-match key holds both families, told
+ * apart by the family byte in front of the address: prefixlen 0 is `any` (both families, in one entry that
+ * one system call replaces), 32 + n is the first n bits of an address of that family.
  */
 struct rl_prefix {
 	__u32 prefixlen;
@@ -85,8 +89,8 @@ struct rl_prefix {
 #define RL_PREFIX_MAX_BITS    (RL_PREFIX_FAMILY_BITS + 128)
 
 /*
- * One bucket's arithmetic, computed by user space from a rate and a burst (user/limit.h), applied by rl_gcra.h where
- * the units are explained. All zero: this unit isn't limited.
+ * One bucket's arithmetic, computed by user space from a rate and a burst (user/limit.h), applied by
+ * rl_gcra.h where the units are explained. All zero: this unit isn't limited.
  */
 struct rl_rate {
 	__u64 mult;  /* bucket time units << RL_GCRA_FRAC that one token (packet, byte) takes to refill */
@@ -95,13 +99,16 @@ struct rl_rate {
 	__u32 pad;
 };
 
-/* What is left of an earlier generation of a limit: enough to convert a debt counted in it. */
+/* What is left of an earlier generation of a limit: enough to carry a debt counted in it over to the next. */
 struct rl_past {
-	__u64 mult[RL_UNITS];
+	__u64 mult[RL_UNITS]; /* as in struct rl_rate; 0: it had no limit in this unit */
+	__u64 burst[RL_UNITS];
 	__u32 shift[RL_UNITS];
+	__u64 until; /* ns, CLOCK_MONOTONIC: when the next generation took its place */
 };
 
-/* What the operator said, as exact integers; the packet path reads none of it. 0 is "no limit in this unit". */
+/* What the operator said, as exact integers; the packet path reads none of it. 0 is "no limit in this unit".
+ */
 struct rl_terms {
 	__u64 packets_per_hour;
 	__u64 burst_packets;
@@ -115,17 +122,19 @@ enum rl_limit_flags {
 };
 
 /*
- * A limit: the value of the policy map. It is replaced whole by one map update, so a packet sees the old limit or the
- * new one, and an agent killed at any moment has changed everything or nothing.
+ * A limit: the value of the policy map. It is replaced whole by one map update, so a packet sees the old
+ * limit or the new one, and an agent killed at any moment has changed everything or nothing.
  */
 struct rl_limit {
-	__u32 id;    /* never used twice; part of the source's key, so buckets can't be mistaken for another limit's */
+	__u32 id;    /* never used twice; part of the source's key, so buckets can't be mistaken for another
+			limit's */
 	__u32 slot;  /* index in rl_own and rl_limit_count; reused after del-limit */
 	__u32 gen;   /* generation: 1, then one more with each change of rate or burst */
 	__u32 flags; /* enum rl_limit_flags */
 	struct rl_rate rate[RL_UNITS];
 	struct rl_past past[RL_PAST]; /* past[i] is generation gen - 1 - i */
-	__u32 prefixlen; /* of its own key: a lookup by longest match tells by it whether it hit the very target */
+	__u32 prefixlen; /* of its own key: a lookup by longest match tells by it whether it hit the very
+			    target */
 	__u32 pad;
 	struct rl_terms terms;
 };
@@ -141,7 +150,8 @@ struct rl_source_key {
 /* A bucket's state. rl_gcra.h says what the word holds; 0 is a bucket never charged, that is a full one. */
 struct rl_bucket {
 	__u64 word;
-	__u32 gen; /* the limit's whole generation when the word last took a new tag: tells apart tags that repeat */
+	__u32 gen; /* the limit's whole generation when the word last took a new tag: tells apart tags that
+		      repeat */
 	__u32 pad;
 };
 
@@ -179,7 +189,7 @@ struct rl_device {
 	__u32 ifindex;
 	__u32 mode; /* enum rl_mode */
 	__u32 pad;
-	__u64 since;	       /* seconds since the epoch (CLOCK_REALTIME) when it was first attached */
+	__u64 since;		/* seconds since the epoch (CLOCK_REALTIME) when it was first attached */
 	char name[RL_NAME_LEN]; /* when it was attached; it may have been renamed since */
 };
 
@@ -195,9 +205,9 @@ struct rl_meta {
 _Static_assert(sizeof(struct rl_count) == 16, "rl_count");
 _Static_assert(sizeof(struct rl_prefix) == 24, "rl_prefix");
 _Static_assert(sizeof(struct rl_rate) == 24, "rl_rate");
-_Static_assert(sizeof(struct rl_past) == 24, "rl_past");
+_Static_assert(sizeof(struct rl_past) == 48, "rl_past");
 _Static_assert(sizeof(struct rl_terms) == 64, "rl_terms");
-_Static_assert(sizeof(struct rl_limit) == 232, "rl_limit");
+_Static_assert(sizeof(struct rl_limit) == 328, "rl_limit");
 _Static_assert(sizeof(struct rl_source_key) == 24, "rl_source_key");
 _Static_assert(sizeof(struct rl_bucket) == 16, "rl_bucket");
 _Static_assert(sizeof(struct rl_source) == 64, "rl_source");

@@ -2,12 +2,12 @@
 /*
  * rl_bucket.h - buckets in shared memory: look, charge by compare-and-swap, refund. Compiles on both sides.
  *
- * Rule: all or nothing. A packet is looked at in both units first, then charged in both. Only a race can make the
- * second charge fail after the first went through; the first is then refunded, and the refund is forfeited where the
- * bucket may have been full since, because it would mint tokens.
+ * Rule: all or nothing. A packet is looked at in both units first, then charged in both. Only a race can make
+ * the second charge fail after the first went through; the first is then refunded, and the refund is
+ * forfeited where the bucket may have been full since, because it would mint tokens.
  *
- * A lagging `now` is harmless in a retry: another CPU's charge left TAT ahead of its own, later clock, so no refill is
- * computed from ours.
+ * A lagging `now` is harmless in a retry: another CPU's charge left TAT ahead of its own, later clock, so no
+ * refill is computed from ours.
  *
  * The includer defines `__u64 rl_now(void)`, the clock in ns; it is read only for a refund.
  */
@@ -16,8 +16,9 @@
 
 #include "rl_gcra.h"
 
-#define RL_BUCKET_TRIES	 16   /* lost compare-and-swaps before a packet gives up */
-#define RL_REFUND_SLACK_NS 1000 /* clocks of two CPUs differ by less; a bucket this near to full may have been full */
+#define RL_BUCKET_TRIES 16 /* lost compare-and-swaps before a packet gives up */
+#define RL_REFUND_SLACK_NS                                                                                   \
+	1000 /* clocks of two CPUs differ by less; a bucket this near to full may have been full */
 
 /* Both are read while other CPUs write: one load each, never repeated by the compiler. */
 RL_INLINE struct rl_bucket rl_bucket_load(const struct rl_bucket *bucket)
@@ -31,11 +32,11 @@ RL_INLINE struct rl_bucket rl_bucket_load(const struct rl_bucket *bucket)
 }
 
 /*
- * Replace the word if it is still `seen`'s. Returns whether it was. The generation follows whenever it differs, not only
- * when the tag does: after 255 changes the tag is the same again.
+ * Replace the word if it is still `seen`'s. Returns whether it was. The generation follows whenever it
+ * differs, not only when the tag does: after 255 changes the tag is the same again.
  */
-RL_INLINE int rl_bucket_store(struct rl_bucket *bucket, const struct rl_limit *limit, const struct rl_bucket *seen,
-				  __u64 next)
+RL_INLINE int rl_bucket_store(struct rl_bucket *bucket, const struct rl_limit *limit,
+			      const struct rl_bucket *seen, __u64 next)
 {
 	if (__sync_val_compare_and_swap(&bucket->word, seen->word, next) != seen->word)
 		return 0;
@@ -44,7 +45,8 @@ RL_INLINE int rl_bucket_store(struct rl_bucket *bucket, const struct rl_limit *l
 	return 1;
 }
 
-/* What one packet costs in one unit, in bucket time; 0 where the limit has no such unit. len: bytes on the wire. */
+/* What one packet costs in one unit, in bucket time; 0 where the limit has no such unit. len: bytes on the
+ * wire. */
 RL_INLINE __u64 rl_bucket_cost(const struct rl_limit *limit, enum rl_unit unit, __u32 len)
 {
 	const struct rl_rate *rate = &limit->rate[unit];
@@ -52,9 +54,10 @@ RL_INLINE __u64 rl_bucket_cost(const struct rl_limit *limit, enum rl_unit unit, 
 	return rate->mult ? rl_gcra_cost(rate, unit == RL_BYTES ? len : 1) : 0;
 }
 
-/* One try to charge one unit. *stored is the word that it left, or 0: another CPU was faster, nothing is changed. */
-RL_INLINE enum rl_gcra_verdict rl_bucket_try(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit,
-					     __u64 cost, __u64 now, __u64 *stored)
+/* One try to charge one unit. *stored is the word that it left, or 0: another CPU was faster, nothing is
+ * changed. */
+RL_INLINE enum rl_gcra_verdict rl_bucket_try(struct rl_bucket *bucket, const struct rl_limit *limit,
+					     enum rl_unit unit, __u64 cost, __u64 now, __u64 *stored)
 {
 	struct rl_bucket seen = rl_bucket_load(bucket);
 	struct rl_gcra_result result = rl_gcra_decide(limit, unit, &seen, cost, now);
@@ -69,18 +72,19 @@ RL_INLINE enum rl_gcra_verdict rl_bucket_try(struct rl_bucket *bucket, const str
 }
 
 /*
- * The tries after a lost one. Rare, and a function of its own, so that the packet's path stays short for the processor
- * and the verifier. Returns the word it left (never 0, its tag isn't), or the verdict << 8 where nothing was charged.
+ * The tries after a lost one. Rare, and a function of its own, so that the packet's path stays short for the
+ * processor and the verifier. Returns the word it left (never 0, its tag isn't), or the verdict << 8 where
+ * nothing was charged.
  */
-RL_FUNCTION __u64 rl_bucket_retry(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit, __u64 cost,
-				  __u64 now)
+RL_FUNCTION __u64 rl_bucket_retry(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit,
+				  __u64 cost, __u64 now)
 {
 	enum rl_gcra_verdict verdict = RL_GCRA_CONTENDED;
 	__u64 stored;
 
 	if (!bucket || !limit)
 		return (__u64)RL_GCRA_CONTENDED << 8; /* never so: said for the verifier */
-	unit &= RL_UNITS - 1; /* likewise */
+	unit &= RL_UNITS - 1;			      /* likewise */
 	for (int try = 1; try < RL_BUCKET_TRIES && verdict == RL_GCRA_CONTENDED; try++)
 		verdict = rl_bucket_try(bucket, limit, unit, cost, now, &stored);
 	return verdict == RL_GCRA_ADMIT ? stored : (__u64)verdict << 8;
@@ -99,17 +103,17 @@ RL_INLINE enum rl_gcra_verdict rl_bucket_charge(struct rl_bucket *bucket, const 
 }
 
 /*
- * Give `cost` back, taken by the charge that left `stored`. Between that charge and now the bucket was full at no time
- * if the charge's own TAT is still ahead: TAT never moves back but for refunds. Rare: a function of its own. Returns
- * whether the tokens went back.
+ * Give `cost` back, taken by the charge that left `stored`. Between that charge and now the bucket was full
+ * at no time if the charge's own TAT is still ahead: TAT never moves back but for refunds. Rare: a function
+ * of its own. Returns whether the tokens went back.
  */
-RL_FUNCTION int rl_bucket_refund(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit, __u64 cost,
-				 __u64 stored)
+RL_FUNCTION int rl_bucket_refund(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit,
+				 __u64 cost, __u64 stored)
 {
 	__u64 t;
 
 	if (!bucket || !limit)
-		return 0; /* never so: said for the verifier */
+		return 0;     /* never so: said for the verifier */
 	unit &= RL_UNITS - 1; /* likewise */
 	t = rl_gcra_time(&limit->rate[unit], rl_now() + RL_REFUND_SLACK_NS);
 	if ((__s64)((stored & ~RL_GCRA_TAG) - t) <= (__s64)cost)
@@ -126,10 +130,11 @@ RL_FUNCTION int rl_bucket_refund(struct rl_bucket *bucket, const struct rl_limit
 }
 
 /*
- * The unit that a rejected packet didn't reach converts its debt all the same, since that would go on shrinking at the
- * old rate: a charge of more than the burst stores nothing but that.
+ * The unit that a rejected packet didn't reach converts its debt all the same, since that would go on
+ * shrinking at the old rate: a charge of more than the burst stores nothing but that.
  */
-RL_INLINE void rl_bucket_settle(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit, __u64 now)
+RL_INLINE void rl_bucket_settle(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit,
+				__u64 now)
 {
 	struct rl_bucket seen = rl_bucket_load(bucket);
 
@@ -138,11 +143,12 @@ RL_INLINE void rl_bucket_settle(struct rl_bucket *bucket, const struct rl_limit 
 }
 
 /* Admit one packet of len bytes under the limit in every unit that it has, or charge nothing. */
-RL_INLINE enum rl_gcra_verdict rl_bucket_admit(struct rl_source *source, const struct rl_limit *limit, __u32 len,
-						   __u64 now)
+RL_INLINE enum rl_gcra_verdict rl_bucket_admit(struct rl_source *source, const struct rl_limit *limit,
+					       __u32 len, __u64 now)
 {
 	struct rl_bucket *packets = &source->bucket[RL_PACKETS], *bytes = &source->bucket[RL_BYTES];
-	__u64 packet_cost = rl_bucket_cost(limit, RL_PACKETS, len), byte_cost = rl_bucket_cost(limit, RL_BYTES, len);
+	__u64 packet_cost = rl_bucket_cost(limit, RL_PACKETS, len),
+	      byte_cost = rl_bucket_cost(limit, RL_BYTES, len);
 	enum rl_gcra_verdict verdict;
 	struct rl_gcra_result look;
 	struct rl_bucket seen;
@@ -156,7 +162,8 @@ RL_INLINE enum rl_gcra_verdict rl_bucket_admit(struct rl_source *source, const s
 	seen = rl_bucket_load(bytes);
 	look = rl_gcra_decide(limit, RL_BYTES, &seen, byte_cost, now);
 	if (look.verdict == RL_GCRA_REPAIR)
-		rl_bucket_store(bytes, limit, &seen, look.next); /* where a race wins, the next packet repairs it */
+		rl_bucket_store(bytes, limit, &seen,
+				look.next); /* where a race wins, the next packet repairs it */
 	if (look.verdict != RL_GCRA_ADMIT) {
 		rl_bucket_settle(packets, limit, RL_PACKETS, now);
 		return look.verdict;

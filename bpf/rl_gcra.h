@@ -1,44 +1,48 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * rl_gcra.h - the token bucket as arithmetic on one 64-bit word. Pure: the clock is an argument, no memory is touched.
+ * rl_gcra.h - the token bucket as arithmetic on one 64-bit word. Pure: the clock is an argument, no memory is
+ * touched.
  *
- * A bucket of `burst` tokens that refills at `rate` is kept as its theoretical arrival time, TAT: the time at which it
- * would be full again if nothing more came (the generic cell rate algorithm of ITU-T I.371, virtual scheduling form).
- * The debt, TAT - now, is what has been taken and not yet refilled. A packet is admitted when, after it took its cost,
- * the debt is still within the burst. TAT <= now is a full bucket.
+ * A bucket of `burst` tokens that refills at `rate` is kept as its theoretical arrival time, TAT: the time at
+ * which it would be full again if nothing more came (the generic cell rate algorithm of ITU-T I.371, virtual
+ * scheduling form). The debt, TAT - now, is what has been taken and not yet refilled. A packet is admitted
+ * when, after it took its cost, the debt is still within the burst. TAT <= now is a full bucket.
  *
  * The word:    63                                        8 7        0
  *             | TAT, in bucket time units of 2^-shift ns   |  tag    |
- * Times wrap modulo 2^64 and all have eight zero bits below, so adding and comparing them needs no mask, and the tag
- * travels through one compare-and-swap with the time. The tag names the limit's generation, i.e. the rate that the
- * debt is counted in: 1 + gen % 255, never 0, so the word 0 is "never charged".
+ * Times wrap modulo 2^64 and all have eight zero bits below, so adding and comparing them needs no mask, and
+ * the tag travels through one compare-and-swap with the time. The tag names the limit's generation, i.e. the
+ * rate that the debt is counted in: 1 + gen % 255, never 0, so the word 0 is "never charged".
  *
  * Bounds (limit.c refuses what breaks them; `ns` is the time a burst takes to refill):
  *   shift in [8, 22]; burst < 2^62 units, half of what a signed difference can tell;
- *   one token takes mult * 2^8 / 2^RL_GCRA_FRAC units; a packet's cost is rounded up once to a multiple of 2^8: never
- *   in the source's favour, and by at most one part in 4096 of the smallest packet's cost.
- * Half the wrap is 2^63 units: 1.1 years at shift 8 (up to 244 kpps or 117 mbit), 1.2 hours at shift 21 (800 Gbit/s).
- * A bucket that idles for longer can look as if its TAT were in the future by more than any debt: it is then set to
- * empty, so it under-admits once, and never over-admits.
+ *   one token takes mult * 2^8 / 2^RL_GCRA_FRAC units; a packet's cost is rounded up once to a multiple of
+ * 2^8: never in the source's favour, and by at most one part in 4096 of the smallest packet's cost. Half the
+ * wrap is 2^63 units: 1.1 years at shift 8 (up to 244 kpps or 117 mbit), 1.2 hours at shift 21 (800 Gbit/s).
+ * A bucket that idles for longer can look as if its TAT were in the future by more than any debt: it is then
+ * set to empty, so it under-admits once, and never over-admits.
  */
 #ifndef RL_GCRA_H
 #define RL_GCRA_H
 
 #include "rl_abi.h"
 
-#define RL_GCRA_FRAC	  12	      /* fraction bits of rl_rate.mult */
-#define RL_GCRA_TAG	  0xffULL     /* the tag's bits of the word, and the lowest bits of every time */
+#define RL_GCRA_FRAC	  12	  /* fraction bits of rl_rate.mult */
+#define RL_GCRA_TAG	  0xffULL /* the tag's bits of the word, and the lowest bits of every time */
 #define RL_GCRA_BURST_MAX (1ULL << 62)
-#define RL_GCRA_SLACK_NS  1000000000ULL /* how far clocks of two CPUs may differ before a debt is taken for a wrap */
-#define RL_GCRA_MISSED	  128	      /* generations; a word at least this old may carry a tag that came round again */
-#define RL_GCRA_AHEAD	  8	      /* generations by which another CPU's policy may be newer than ours */
+#define RL_GCRA_SLACK_NS                                                                                     \
+	1000000000ULL	   /* how far clocks of two CPUs may differ before a debt is taken for a wrap */
+#define RL_GCRA_MISSED 128 /* generations; a word at least this old may carry a tag that came round again */
+#define RL_GCRA_AHEAD  8   /* generations by which another CPU's policy may be newer than ours */
 
 enum rl_gcra_verdict {
-	RL_GCRA_ADMIT, /* store `next`, the packet is within the limit */
+	RL_GCRA_ADMIT,	/* store `next`, the packet is within the limit */
 	RL_GCRA_REJECT, /* store nothing */
-	RL_GCRA_REPAIR, /* store `next` and reject: the bucket emptied, or its debt converted to the present rate */
+	RL_GCRA_REPAIR, /* store `next` and reject: the bucket emptied, or its debt converted to the present
+			   rate */
 	RL_GCRA_NEWER,	/* the word belongs to a newer generation than ours: reject, store nothing */
-	RL_GCRA_CONTENDED, /* rl_bucket.h: other CPUs won every compare-and-swap: reject, nothing was stored */
+	RL_GCRA_CONTENDED, /* rl_bucket.h: other CPUs won every compare-and-swap: reject, nothing was stored
+			    */
 };
 
 struct rl_gcra_result {
@@ -57,37 +61,46 @@ RL_INLINE __u64 rl_gcra_time(const struct rl_rate *rate, __u64 now)
 	return now << rate->shift;
 }
 
-/* What `tokens` cost, in units; rounded up. tokens * mult < 2^62: one packet at mult < 2^54, 2^17 bytes at < 2^36. */
+/* What `tokens` cost, in units; rounded up. tokens * mult < 2^62: one packet at mult < 2^54, 2^17 bytes at <
+ * 2^36. */
 RL_INLINE __u64 rl_gcra_cost(const struct rl_rate *rate, __u64 tokens)
 {
 	return (tokens * rate->mult + ((1ULL << RL_GCRA_FRAC) - 1)) >> RL_GCRA_FRAC << 8;
 }
 
 /*
- * A debt counted at `old_mult` per token, counted at the rate's own: the same number of tokens, rounded up, at most the
- * whole burst. Exact in 64 bits by parts: whole multiples of old_mult first, then the remainder as a fraction of 2^-31.
- * Bounds: debt < 2^63; 0 < old_mult, rate->mult < 2^54. The cut leaves the divisor at least 24 bits, so the fraction
- * is too large by at most 2^-23.
+ * A debt counted at `old_mult` per token, counted at `mult`: the same number of tokens, rounded up, at most
+ * `burst`. Exact in 64 bits by parts: whole multiples of old_mult first, then the remainder as a fraction of
+ * 2^-31. Bounds: debt < 2^63; 0 < old_mult, mult < 2^54. The cut leaves the divisor at least 24 bits, so the
+ * fraction is too large by at most 2^-23.
  */
-RL_INLINE __u64 rl_gcra_convert(__u64 debt, __u64 old_mult, const struct rl_rate *rate)
+RL_INLINE __u64 rl_gcra_convert(__u64 debt, __u64 old_mult, __u64 mult, __u64 burst)
 {
 	__u64 whole = debt / old_mult, rest = debt % old_mult, part, sum;
 
-	if (whole > rate->burst / rate->mult)
-		return rate->burst;
+	if (whole > burst / mult)
+		return burst;
 	for (int i = 0; i < 3 && old_mult >> 32; i++) {
 		old_mult >>= 8;
 		rest = (rest >> 8) + 1;
 	}
 	part = ((rest << 31) + old_mult - 1) / old_mult; /* rest <= old_mult + 1 < 2^32 + 1, part < 2^32 */
-	part = part * (rate->mult >> 32) * 2 + (part * (rate->mult & 0xffffffff) >> 31) + 1;
-	sum = (whole * rate->mult + part + RL_GCRA_TAG) & ~RL_GCRA_TAG; /* < 2^62 + 2^55 + 2^8 */
-	return sum < rate->burst ? sum : rate->burst;
+	part = part * (mult >> 32) * 2 + (part * (mult & 0xffffffff) >> 31) + 1;
+	sum = (whole * mult + part + RL_GCRA_TAG) & ~RL_GCRA_TAG; /* < 2^62 + 2^55 + 2^8 */
+	return sum < burst ? sum : burst;
+}
+
+/* What is left of a debt after the time from `since` to `until`, ns. */
+RL_INLINE __u64 rl_gcra_decay(__u64 debt, __u32 shift, __u64 since, __u64 until)
+{
+	__u64 elapsed = (__s64)(until - since) > 0 ? until - since : 0;
+
+	return debt >> shift < elapsed ? 0 : debt - (elapsed << shift);
 }
 
 /*
- * Is the word so old that its tag may have come round again? A generation of 0 under a word that was charged is the
- * moment between a new bucket's first store and the store of its generation.
+ * Is the word so old that its tag may have come round again? A generation of 0 under a word that was charged
+ * is the moment between a new bucket's first store and the store of its generation.
  */
 RL_INLINE int rl_gcra_missed(const struct rl_limit *limit, const struct rl_bucket *seen)
 {
@@ -95,41 +108,59 @@ RL_INLINE int rl_gcra_missed(const struct rl_limit *limit, const struct rl_bucke
 }
 
 /*
- * A word whose tag isn't the limit's own: its debt in the limit's present units and rate, by way of the remembered
- * generation it belongs to. Returns 0 and the debt; or the verdict when there is none: NEWER, or REPAIR for a bucket
- * that missed more changes than are remembered, which starts empty.
+ * A word whose tag isn't the limit's own: its debt, carried through every change since the generation it was
+ * counted in. At each change what is owed then is converted, and shrinks from there on at the next rate: a
+ * bucket that nobody touched owes what it would owe had it been touched at each change. Where a generation
+ * had no limit in this unit, the debt goes on shrinking as before. Returns 0 and the debt; or the verdict
+ * when there is none: NEWER, or REPAIR for a bucket that missed more changes than are remembered, which
+ * starts empty.
  */
-RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, const struct rl_bucket *seen, __u64 now,
-			      __s64 *debt)
+RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, const struct rl_bucket *seen,
+			      __u64 now, __s64 *debt)
 {
-	__u64 tag, tat;
+	__u64 tag, owed = 0, mult = 0;
+	__u32 shift = 0;
 
 	if (!limit || !seen || !debt || unit >= RL_UNITS)
-		return RL_GCRA_REPAIR; /* never so; the verifier, who sees this function alone, wants it said */
+		return RL_GCRA_REPAIR; /* never so; the verifier, who sees this function alone, wants it said
+					*/
 	tag = seen->word & RL_GCRA_TAG;
-	tat = seen->word & ~RL_GCRA_TAG;
 	if (rl_gcra_missed(limit, seen))
 		return RL_GCRA_REPAIR;
-	for (__u32 i = 0; i < RL_PAST; i++) {
-		const struct rl_past *past = &limit->past[i];
-		__s64 old;
+	for (__u32 i = RL_PAST; i-- > 0;) {
+		const struct rl_past *past = &limit->past[i], *next = i ? &limit->past[i - 1] : 0;
+		__u64 next_mult = next ? next->mult[unit] : limit->rate[unit].mult;
 
-		if (tag != rl_gcra_tag(limit->gen - 1 - i) || !past->mult[unit])
+		if (!mult && past->mult[unit] && tag == rl_gcra_tag(limit->gen - 1 - i)) {
+			mult = past->mult[unit];
+			shift = past->shift[unit];
+			owed = (seen->word & ~RL_GCRA_TAG) - (past->until << shift);
+			if ((__s64)owed < 0)
+				owed = 0;
+			if (owed > RL_GCRA_BURST_MAX + (RL_GCRA_SLACK_NS << shift))
+				return RL_GCRA_REPAIR;
+		}
+		if (!mult)
 			continue;
-		old = (__s64)(tat - (now << past->shift[unit]));
-		if (old > (__s64)(RL_GCRA_BURST_MAX + (RL_GCRA_SLACK_NS << past->shift[unit])))
-			return RL_GCRA_REPAIR;
-		*debt = old > 0 ? (__s64)rl_gcra_convert((__u64)old, past->mult[unit], &limit->rate[unit]) : 0;
-		return 0;
+		if (next_mult) {
+			owed = rl_gcra_convert(owed, mult, next_mult,
+					       next ? next->burst[unit] : limit->rate[unit].burst);
+			mult = next_mult;
+			shift = next ? next->shift[unit] : limit->rate[unit].shift;
+		}
+		owed = rl_gcra_decay(owed, shift, past->until, next ? next->until : now);
 	}
+	*debt = (__s64)owed;
+	if (mult)
+		return 0;
 	if ((tag + 255 - rl_gcra_tag(limit->gen)) % 255 <= RL_GCRA_AHEAD)
 		return RL_GCRA_NEWER;
 	return RL_GCRA_REPAIR;
 }
 
 /*
- * Decide one packet that costs `cost` units against a copy of its bucket; `now` is the clock in ns. The caller stores
- * `next` by compare-and-swap against seen->word, or decides again where that fails.
+ * Decide one packet that costs `cost` units against a copy of its bucket; `now` is the clock in ns. The
+ * caller stores `next` by compare-and-swap against seen->word, or decides again where that fails.
  */
 RL_INLINE struct rl_gcra_result rl_gcra_decide(const struct rl_limit *limit, enum rl_unit unit,
 					       const struct rl_bucket *seen, __u64 cost, __u64 now)
@@ -156,7 +187,8 @@ RL_INLINE struct rl_gcra_result rl_gcra_decide(const struct rl_limit *limit, enu
 	if (debt < 0)
 		debt = 0;
 	if ((__u64)debt + cost > rate->burst) {
-		/* A debt of an earlier rate is settled by the first packet, admitted or not: it would shrink at that rate. */
+		/* A debt of an earlier rate is settled by the first packet, admitted or not: it would shrink
+		 * at that rate. */
 		result.next = (t + (__u64)debt) | tag;
 		if (!seen->word || (seen->word & RL_GCRA_TAG) == tag)
 			result.verdict = RL_GCRA_REJECT;

@@ -2,10 +2,10 @@
 /*
  * rl_parse.h - a frame's bytes to struct rl_packet. Pure; compiles on both sides, and is fuzzed natively.
  *
- * One rule decides what is read: a source address that can be read is limited, whatever else is wrong with the packet.
- * So the walk over IPv6 extension headers may give up at any point without changing the verdict; it only finds out what
- * the packet carries. It stops at the first header it doesn't know, which is then the payload: GRE, SCTP and ESP are
- * payload, not headers with a length to follow.
+ * One rule decides what is read: a source address that can be read is limited, whatever else is wrong with
+ * the packet. So the walk over IPv6 extension headers may give up at any point without changing the verdict;
+ * it only finds out what the packet carries. It stops at the first header it doesn't know, which is then the
+ * payload: GRE, SCTP and ESP are payload, not headers with a length to follow.
  *
  * Sources: RFC 791, RFC 8200 (extension headers), RFC 4302 (AH), RFC 4861 and RFC 6980 (neighbour discovery),
  * IEEE 802.1Q and 802.1ad.
@@ -27,10 +27,11 @@ enum rl_parse_result {
 };
 
 enum rl_packet_flags {
-	RL_PACKET_MALFORMED = 1 << 0, /* the fixed header contradicts itself (version, header length) or is cut */
-	RL_PACKET_FRAGMENT = 1 << 1,  /* any fragment, the first included */
-	RL_PACKET_PORTS = 1 << 2,     /* sport and dport are set: TCP or UDP, not a fragment */
-	RL_PACKET_ND = 1 << 3,	      /* neighbour discovery that a router can't have forwarded: hop limit 255 */
+	RL_PACKET_MALFORMED =
+	    1 << 0, /* the fixed header contradicts itself (version, header length) or is cut */
+	RL_PACKET_FRAGMENT = 1 << 1, /* any fragment, the first included */
+	RL_PACKET_PORTS = 1 << 2,    /* sport and dport are set: TCP or UDP, not a fragment */
+	RL_PACKET_ND = 1 << 3, /* neighbour discovery that a router can't have forwarded: hop limit 255 */
 };
 
 struct rl_packet {
@@ -81,8 +82,9 @@ RL_INLINE enum rl_parse_result rl_parse_ipv4(const __u8 *p, const __u8 *end, str
 }
 
 /*
- * Length in bytes of the extension header at p whose type is `type`, or 0 for anything else (RFC 8200 section 4; AH
- * counts in four bytes, RFC 4302). At least eight bytes can be read at p. Mobility, HIP and shim6 share the format.
+ * Length in bytes of the extension header at p whose type is `type`, or 0 for anything else (RFC 8200 section
+ * 4; AH counts in four bytes, RFC 4302). At least eight bytes can be read at p. Mobility, HIP and shim6 share
+ * the format.
  */
 RL_INLINE __u32 rl_parse_ext_len(__u8 type, const __u8 *p)
 {
@@ -122,8 +124,10 @@ RL_INLINE enum rl_parse_result rl_parse_ipv6(const __u8 *p, const __u8 *end, str
 		return RL_PARSE_IP;
 	}
 	p += 40;
-	/* Only directly behind the header: a fragmented one must be ignored by its receiver anyway (RFC 6980). */
-	if (packet->proto == 58 && hop_limit == 255 && p + 2 <= end && p[0] >= 133 && p[0] <= 137 && p[1] == 0)
+	/* Only directly behind the header: a fragmented one must be ignored by its receiver anyway (RFC
+	 * 6980). */
+	if (packet->proto == 58 && hop_limit == 255 && p + 2 <= end && p[0] >= 133 && p[0] <= 137 &&
+	    p[1] == 0)
 		packet->flags |= RL_PACKET_ND;
 	for (int i = 0; i < RL_EXT_HEADERS; i++) {
 		__u32 len;
@@ -145,8 +149,8 @@ RL_INLINE enum rl_parse_result rl_parse_ipv6(const __u8 *p, const __u8 *end, str
 }
 
 /*
- * Parse the frame [data, end), which begins with its Ethernet header. *packet is zeroed by the caller; it is filled in
- * for RL_PARSE_IP and of no meaning otherwise.
+ * Parse the frame [data, end), which begins with its Ethernet header. *packet is zeroed by the caller; it is
+ * filled in for RL_PARSE_IP and of no meaning otherwise.
  */
 RL_INLINE enum rl_parse_result rl_parse(const void *data, const void *data_end, struct rl_packet *packet)
 {

@@ -9,8 +9,9 @@
 #include "rl_parse.h"
 
 /*
- * The buckets that the packet's source has under the limit, or NULL where the table gives none. Two CPUs that meet the
- * same new source make one entry: only one BPF_NOEXIST insert succeeds, and both then look up what it made.
+ * The buckets that the packet's source has under the limit, or NULL where the table gives none. Two CPUs that
+ * meet the same new source make one entry: only one BPF_NOEXIST insert succeeds, and both then look up what
+ * it made.
  */
 RL_INLINE struct rl_source *rl_source_get(const struct rl_packet *packet, const struct rl_limit *limit)
 {

@@ -9,14 +9,16 @@ int rl_cmd_json;
 
 static const struct poptOption no_options[] = {POPT_TABLEEND};
 
-static int usage_error(const struct rl_command *command, struct rl_error *err, const char *what, const char *word)
+static int usage_error(const struct rl_command *command, struct rl_error *err, const char *what,
+		       const char *word)
 {
 	return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
-			    "%s: %s%s; usage: rl-agent %s %s (`rl-agent help %s` tells more)", command->name, what, word,
-			    command->name, command->arguments, command->name);
+			    "%s: %s%s; usage: rl-agent %s %s (`rl-agent help %s` tells more)", command->name,
+			    what, word, command->name, command->arguments, command->name);
 }
 
-/* The word as it stands in argv, which outlives the parser's copy of it. `from` says where to go on looking. */
+/* The word as it stands in argv, which outlives the parser's copy of it. `from` says where to go on looking.
+ */
 static const char *word_in_argv(int argc, const char **argv, const char *word, int *from)
 {
 	for (int i = *from; i < argc; i++)
@@ -37,8 +39,8 @@ static int words_take(poptContext context, int argc, const char **argv, int max,
 	return count;
 }
 
-int rl_cmd_parse(const struct rl_command *command, int argc, const char **argv, int min, int max, const char **words,
-		 int *count, struct rl_error *err)
+int rl_cmd_parse(const struct rl_command *command, int argc, const char **argv, int min, int max,
+		 const char **words, int *count, struct rl_error *err)
 {
 	const struct poptOption *options = command->options ? command->options : no_options;
 	poptContext context = poptGetContext(command->name, argc, argv, options, 0);

@@ -18,9 +18,12 @@ static const char *mode_text, *max_sources_text;
 static int no_frags, verbose;
 
 static const struct poptOption options[] = {
-    {"mode", 'm', POPT_ARG_STRING, &mode_text, 0, "auto (default: native or refuse), native, generic", "MODE"},
-    {"max-sources", 0, POPT_ARG_STRING, &max_sources_text, 0, "buckets in the table of sources (default 1m)", "COUNT"},
-    {"no-frags", 0, POPT_ARG_NONE, &no_frags, 0, "do without frames of several buffers, for drivers that refuse them", NULL},
+    {"mode", 'm', POPT_ARG_STRING, &mode_text, 0, "auto (default: native or refuse), native, generic",
+     "MODE"},
+    {"max-sources", 0, POPT_ARG_STRING, &max_sources_text, 0, "buckets in the table of sources (default 1m)",
+     "COUNT"},
+    {"no-frags", 0, POPT_ARG_NONE, &no_frags, 0,
+     "do without frames of several buffers, for drivers that refuse them", NULL},
     {"verbose", 'v', POPT_ARG_NONE, &verbose, 0, "print what the kernel says about the program", NULL},
     POPT_TABLEEND,
 };
@@ -42,10 +45,11 @@ static int device_missing(const char *name, struct rl_error *err)
 	size_t len = 0;
 
 	for (struct if_nameindex *i = list; i && i->if_index && len < sizeof(names) - IFNAMSIZ - 2; i++)
-		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "", i->if_name);
+		len +=
+		    (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "", i->if_name);
 	if_freenameindex(list);
-	return rl_error_set(err, RL_ERROR_USAGE, ENODEV, "there is no device \"%s\" in this network namespace; there is: %s",
-			    name, names);
+	return rl_error_set(err, RL_ERROR_USAGE, ENODEV,
+			    "there is no device \"%s\" in this network namespace; there is: %s", name, names);
 }
 
 static int device_find(const char *name, __u32 *ifindex, struct rl_error *err)
@@ -56,7 +60,8 @@ static int device_find(const char *name, __u32 *ifindex, struct rl_error *err)
 		return device_missing(name, err);
 	if (!device.ethernet)
 		return rl_error_set(err, RL_ERROR_KERNEL, EOPNOTSUPP,
-				    "%s carries packets without an Ethernet header, which XDP programs here can't read: attach to "
+				    "%s carries packets without an Ethernet header, which XDP programs here "
+				    "can't read: attach to "
 				    "the device that its packets arrive on",
 				    name);
 	*ifindex = device.ifindex;
@@ -75,12 +80,14 @@ static int request_parse(int argc, const char **argv, struct request *out, struc
 		if (!strcmp(mode_text, "generic"))
 			request.mode = RL_MODE_GENERIC;
 		else if (strcmp(mode_text, "native"))
-			return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
-					    "--mode %s: there is no such mode; expected auto, native or generic", mode_text);
+			return rl_error_set(
+			    err, RL_ERROR_USAGE, EINVAL,
+			    "--mode %s: there is no such mode; expected auto, native or generic", mode_text);
 	}
 	if (max_sources_text) {
 		request.max_sources_given = true;
-		rc = rl_count_parse(max_sources_text, "--max-sources", MAX_SOURCES_MAX, &request.max_sources, err);
+		rc = rl_count_parse(max_sources_text, "--max-sources", MAX_SOURCES_MAX, &request.max_sources,
+				    err);
 		if (rc)
 			return rc;
 	}
@@ -89,8 +96,8 @@ static int request_parse(int argc, const char **argv, struct request *out, struc
 }
 
 /* The slot that the device has, or may take: a free one, or that of a device of its name that is gone. */
-static int slot_choose(const struct request *request, const struct rl_attached *attached, size_t count, __u32 *slot,
-		       const struct rl_attached **own, struct rl_error *err)
+static int slot_choose(const struct request *request, const struct rl_attached *attached, size_t count,
+		       __u32 *slot, const struct rl_attached **own, struct rl_error *err)
 {
 	bool taken[RL_MAX_DEVICES] = {false};
 	const struct rl_attached *gone = NULL, *namesake = NULL;
@@ -114,7 +121,8 @@ static int slot_choose(const struct request *request, const struct rl_attached *
 		*slot = namesake ? namesake->slot : gone->slot;
 	if (*slot < RL_MAX_DEVICES)
 		return 0;
-	return rl_error_set(err, RL_ERROR_KERNEL, ENOSPC, "%d devices are attached already, and that is the most: detach one",
+	return rl_error_set(err, RL_ERROR_KERNEL, ENOSPC,
+			    "%d devices are attached already, and that is the most: detach one",
 			    RL_MAX_DEVICES);
 }
 
@@ -126,13 +134,16 @@ static int kept_table_check(const struct rl_state *state, const struct request *
 	if (!request->max_sources_given)
 		return 0;
 	if (bpf_map_lookup_elem(state->map[RL_MAP_META], &zero, &meta))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't read the state's settings: %s", strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't read the state's settings: %s",
+				    strerror(errno));
 	if (meta.max_sources == request->max_sources)
 		return 0;
-	return rl_error_set(err, RL_ERROR_USAGE, EEXIST,
-			    "the table of sources is there already, with room for %llu, and can't change its size: leave "
-			    "--max-sources out, or start anew with `rl-agent detach --all`, which gives up policy and buckets",
-			    (unsigned long long)meta.max_sources);
+	return rl_error_set(
+	    err, RL_ERROR_USAGE, EEXIST,
+	    "the table of sources is there already, with room for %llu, and can't change its size: leave "
+	    "--max-sources out, or start anew with `rl-agent detach --all`, which gives up policy and "
+	    "buckets",
+	    (unsigned long long)meta.max_sources);
 }
 
 static int adopt_check(const struct rl_attached *own, const struct request *request, struct rl_error *err)
@@ -142,7 +153,8 @@ static int adopt_check(const struct rl_attached *own, const struct request *requ
 	if (!request->mode_given || own->device.mode == request->mode)
 		return 0;
 	return rl_error_set(err, RL_ERROR_USAGE, EEXIST,
-			    "%s is attached in %s mode, which can't change in place: `rl-agent detach %s --keep`, then attach "
+			    "%s is attached in %s mode, which can't change in place: `rl-agent detach %s "
+			    "--keep`, then attach "
 			    "again; policy and buckets stay",
 			    request->name, names[own->device.mode % RL_MODES], request->name);
 }
@@ -177,7 +189,8 @@ static int attach_to(struct rl_state *state, bool fresh, const struct request *r
 	*adopted = own != NULL;
 	if (own)
 		return rl_program_replace(program, state, own->slot, request->name, err);
-	return rl_program_attach(program, state, load.slot, request->ifindex, request->name, request->mode, err);
+	return rl_program_attach(program, state, load.slot, request->ifindex, request->name, request->mode,
+				 err);
 }
 
 static int attach_locked(const struct request *request, bool *adopted, struct rl_error *err)
@@ -219,17 +232,23 @@ static int run(int argc, const char **argv, struct rl_error *err)
 	if (rc)
 		return rc;
 	if (adopted)
-		printf("%s: was attached; the program is replaced in place, limits, buckets and counters go on\n", request.name);
+		printf("%s: was attached; the program is replaced in place, limits, buckets and counters go "
+		       "on\n",
+		       request.name);
 	else
-		printf("%s: attached, %s XDP\n", request.name, request.mode == RL_MODE_NATIVE ? "native" : "generic");
+		printf("%s: attached, %s XDP\n", request.name,
+		       request.mode == RL_MODE_NATIVE ? "native" : "generic");
 	if (request.mode == RL_MODE_GENERIC)
 		fprintf(stderr,
-			"rl-agent: warning: generic XDP sees packets that the kernel merged (GRO) as one: limits in packets let "
+			"rl-agent: warning: generic XDP sees packets that the kernel merged (GRO) as one: "
+			"limits in packets let "
 			"more through, and counters show fewer; `ethtool -K %s gro off` prevents it\n",
 			request.name);
 	if (rl_state_mounts_private())
-		fprintf(stderr, "rl-agent: warning: this process has a mount namespace of its own: if %s is mounted in it alone, "
-				"enforcement ends with that namespace\n",
+		fprintf(stderr,
+			"rl-agent: warning: this process has a mount namespace of its own: if %s is mounted "
+			"in it alone, "
+			"enforcement ends with that namespace\n",
 			RL_BPFFS);
 	return 0;
 }
@@ -238,10 +257,13 @@ const struct rl_command rl_cmd_attach = {
     .name = "attach",
     .arguments = "DEV [--mode MODE] [--max-sources COUNT]",
     .summary = "Put the limiter into DEV's receive path",
-    .help = "Returns at once: enforcement is in the kernel and needs no process. Attaching again replaces the program in\n"
-	    "place over the same limits, buckets and counters. All devices of a network namespace share one policy and\n"
+    .help = "Returns at once: enforcement is in the kernel and needs no process. Attaching again replaces "
+	    "the program in\n"
+	    "place over the same limits, buckets and counters. All devices of a network namespace share one "
+	    "policy and\n"
 	    "one set of buckets.\n\n"
-	    "Native XDP runs in the driver. Generic XDP works on every device, but later and slower, and sees packets that\n"
+	    "Native XDP runs in the driver. Generic XDP works on every device, but later and slower, and "
+	    "sees packets that\n"
 	    "the kernel has merged as one.\n",
     .options = options,
     .run = run,

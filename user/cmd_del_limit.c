@@ -35,7 +35,8 @@ const struct rl_command rl_cmd_del_limit = {
     .name = "del-limit",
     .arguments = "TARGET",
     .summary = "Delete the limit of TARGET",
-    .help = "TARGET is written as `rl-agent list` shows it. Its sources fall to the next shorter prefix that has a limit,\n"
+    .help = "TARGET is written as `rl-agent list` shows it. Its sources fall to the next shorter prefix that "
+	    "has a limit,\n"
 	    "or to none.\n",
     .run = run,
 };

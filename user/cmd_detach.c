@@ -16,12 +16,14 @@ static int keep, all, stale;
 static const struct poptOption options[] = {
     {"keep", 'k', POPT_ARG_NONE, &keep, 0, "keep policy and buckets for the next attach", NULL},
     {"all", 'a', POPT_ARG_NONE, &all, 0, "every device of this network namespace", NULL},
-    {"stale", 0, POPT_ARG_NONE, &stale, 0, "clear what devices and network namespaces that are gone left", NULL},
+    {"stale", 0, POPT_ARG_NONE, &stale, 0, "clear what devices and network namespaces that are gone left",
+     NULL},
     POPT_TABLEEND,
 };
 
 /* Take one device out: detached before this returns, not whenever the kernel drops the last reference. */
-static int device_detach(const struct rl_state *state, const struct rl_attached *attached, struct rl_error *err)
+static int device_detach(const struct rl_state *state, const struct rl_attached *attached,
+			 struct rl_error *err)
 {
 	char path[RL_PATH_LEN];
 	RL_CLOSE int link = bpf_obj_get(rl_state_link_path(state, attached->slot, path));
@@ -30,9 +32,11 @@ static int device_detach(const struct rl_state *state, const struct rl_attached 
 	if (link >= 0)
 		bpf_link_detach(link); /* fails where the device is gone, which is as good */
 	if (unlink(path) && errno != ENOENT)
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't remove the pinned link %s: %s", path, strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't remove the pinned link %s: %s", path,
+				    strerror(errno));
 	if (bpf_map_update_elem(state->map[RL_MAP_DEVICES], &attached->slot, &none, BPF_ANY))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the devices' map: %s", strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the devices' map: %s",
+				    strerror(errno));
 	return 0;
 }
 
@@ -46,7 +50,8 @@ static int state_end(const struct rl_state *state, bool unknown, struct rl_error
 }
 
 /* The attached device of this name: a present one rather than one that is gone. */
-static const struct rl_attached *attached_find(const struct rl_attached *attached, size_t count, const char *name)
+static const struct rl_attached *attached_find(const struct rl_attached *attached, size_t count,
+					       const char *name)
 {
 	const struct rl_attached *found = NULL;
 
@@ -58,15 +63,18 @@ static const struct rl_attached *attached_find(const struct rl_attached *attache
 
 static int none_found(const char *name, size_t count, struct rl_error *err)
 {
-	const char *foreign = if_nametoindex(name) ? "; an XDP program on it that isn't rl-agent's is left alone" : "";
+	const char *foreign =
+	    if_nametoindex(name) ? "; an XDP program on it that isn't rl-agent's is left alone" : "";
 
 	if (!count)
 		return rl_error_set(err, RL_ERROR_NOT_ATTACHED, ENODEV,
-				    "rl-agent isn't attached to %s nor to anything else here%s; `rl-agent detach --all` gives up "
+				    "rl-agent isn't attached to %s nor to anything else here%s; `rl-agent "
+				    "detach --all` gives up "
 				    "the policy that was kept",
 				    name, foreign);
 	return rl_error_set(err, RL_ERROR_NOT_ATTACHED, ENODEV,
-			    "rl-agent isn't attached to %s%s: `rl-agent status` shows where it is", name, foreign);
+			    "rl-agent isn't attached to %s%s: `rl-agent status` shows where it is", name,
+			    foreign);
 }
 
 static int detach_one(const struct rl_state *state, const char *name, struct rl_error *err)
@@ -89,7 +97,7 @@ static int detach_one(const struct rl_state *state, const char *name, struct rl_
 	if (rc)
 		return rc;
 	printf("%s: detached%s\n", name,
-	       left	? "; policy and buckets serve the other devices"
+	       left   ? "; policy and buckets serve the other devices"
 	       : keep ? "; policy and buckets are kept"
 		      : "; policy and buckets are removed");
 	return 0;
@@ -185,8 +193,9 @@ static int run(int argc, const char **argv, struct rl_error *err)
 
 	rc = rl_cmd_parse(&rl_cmd_detach, argc, argv, 0, 1, &name, &count, err);
 	if (!rc && (name != NULL) + all + stale != 1)
-		rc = rl_error_set(err, RL_ERROR_USAGE, EINVAL,
-				  "detach: name one device, or give --all or --stale; `rl-agent status` shows the devices");
+		rc = rl_error_set(
+		    err, RL_ERROR_USAGE, EINVAL,
+		    "detach: name one device, or give --all or --stale; `rl-agent status` shows the devices");
 	if (!rc)
 		rc = rl_privilege_check("detach", err);
 	if (!rc)
@@ -210,7 +219,8 @@ const struct rl_command rl_cmd_detach = {
     .name = "detach",
     .arguments = "DEV | --all | --stale [--keep]",
     .summary = "Take the limiter off DEV",
-    .help = "The last detach removes policy, buckets and counters, unless --keep. A program that isn't rl-agent's is never\n"
+    .help = "The last detach removes policy, buckets and counters, unless --keep. A program that isn't "
+	    "rl-agent's is never\n"
 	    "touched.\n",
     .options = options,
     .run = run,

@@ -18,8 +18,10 @@ static int device_pause(const struct rl_state *state, const struct rl_attached *
 	if (paused)
 		device.flags |= RL_DEVICE_PAUSED;
 	if (bpf_map_update_elem(state->map[RL_MAP_DEVICES], &attached->slot, &device, BPF_EXIST))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the devices' map: %s", strerror(errno));
-	printf("%s: %s\n", attached->name, paused ? "paused, everything passes and is counted" : "limits hold again");
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the devices' map: %s",
+				    strerror(errno));
+	printf("%s: %s\n", attached->name,
+	       paused ? "paused, everything passes and is counted" : "limits hold again");
 	return 0;
 }
 
@@ -38,10 +40,12 @@ static int pause_all(const struct rl_state *state, const char *name, bool paused
 	if (rc || done)
 		return rc;
 	return rl_error_set(err, RL_ERROR_NOT_ATTACHED, ENODEV,
-			    "rl-agent isn't attached to %s: `rl-agent status` shows where it is", name ? name : "any device");
+			    "rl-agent isn't attached to %s: `rl-agent status` shows where it is",
+			    name ? name : "any device");
 }
 
-static int run_as(const struct rl_command *command, bool paused, int argc, const char **argv, struct rl_error *err)
+static int run_as(const struct rl_command *command, bool paused, int argc, const char **argv,
+		  struct rl_error *err)
 {
 	RL_STATE struct rl_state state = RL_STATE_INIT;
 	RL_CLOSE int lock = -1;

@@ -24,11 +24,14 @@ static const char *device_follows(const struct rl_probe_device *device)
 	if (!device->ethernet)
 		return "its frames have no Ethernet header: attach refuses it";
 	if (device->native == RL_NATIVE_NO)
-		return "no native XDP: `rl-agent attach --mode generic` works, slower, and counts merged packets as one";
+		return "no native XDP: `rl-agent attach --mode generic` works, slower, and counts merged "
+		       "packets as one";
 	if (device->native == RL_NATIVE_UNKNOWN)
-		return "this kernel doesn't tell whether the driver has native XDP (Linux 6.3 does): attach finds out";
+		return "this kernel doesn't tell whether the driver has native XDP (Linux 6.3 does): attach "
+		       "finds out";
 	if (!device->frags && device->mtu > 3498)
-		return "native XDP, but not for frames of several buffers: at this MTU the driver may refuse; "
+		return "native XDP, but not for frames of several buffers: at this MTU the driver may "
+		       "refuse; "
 		       "`ip link set DEV mtu 1500` helps";
 	return "native XDP: `rl-agent attach` works";
 }
@@ -45,8 +48,8 @@ static void print_text(const char *release, const bool *found, bool works, const
 	printf("%s\n", works ? "rl-agent works here" : "rl-agent can't work here: see above");
 	if (!name)
 		return;
-	printf("\n%s: driver %s, MTU %d, native XDP %s", name, device->driver[0] ? device->driver : "unknown", device->mtu,
-	       native_names[device->native]);
+	printf("\n%s: driver %s, MTU %d, native XDP %s", name, device->driver[0] ? device->driver : "unknown",
+	       device->mtu, native_names[device->native]);
 	if (device->native == RL_NATIVE_YES)
 		printf(", frames of several buffers %s", device->frags ? "yes" : "no");
 	if (device->program_id)
@@ -62,18 +65,19 @@ static void print_json(const char *release, const bool *found, bool works, const
 	json_t *object;
 
 	for (int i = 0; i < RL_PROBES; i++)
-		json_array_append_new(checks, json_pack("{s:s, s:s, s:b, s:b, s:s?}", "name", table[i].name, "what",
-							table[i].what, "needed", table[i].needed, "found", found[i],
-							"follows", found[i] ? NULL : table[i].without));
-	object = json_pack("{s:i, s:s, s:b, s:o, s:n}", "schema_version", 1, "kernel", release, "works", works, "checks",
-			   checks, "device");
+		json_array_append_new(checks,
+				      json_pack("{s:s, s:s, s:b, s:b, s:s?}", "name", table[i].name, "what",
+						table[i].what, "needed", table[i].needed, "found", found[i],
+						"follows", found[i] ? NULL : table[i].without));
+	object = json_pack("{s:i, s:s, s:b, s:o, s:n}", "schema_version", 1, "kernel", release, "works",
+			   works, "checks", checks, "device");
 	if (name)
-		json_object_set_new(object, "device",
-				    json_pack("{s:s, s:I, s:s, s:i, s:s, s:b, s:I, s:s}", "name", name, "ifindex",
-					      (json_int_t)device->ifindex, "driver", device->driver, "mtu", device->mtu,
-					      "native", native_names[device->native], "frags", device->frags,
-					      "program_id", (json_int_t)device->program_id, "follows",
-					      device_follows(device)));
+		json_object_set_new(
+		    object, "device",
+		    json_pack("{s:s, s:I, s:s, s:i, s:s, s:b, s:I, s:s}", "name", name, "ifindex",
+			      (json_int_t)device->ifindex, "driver", device->driver, "mtu", device->mtu,
+			      "native", native_names[device->native], "frags", device->frags, "program_id",
+			      (json_int_t)device->program_id, "follows", device_follows(device)));
 	json_dumpf(object, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(object);
@@ -105,7 +109,8 @@ const struct rl_command rl_cmd_probe = {
     .name = "probe",
     .arguments = "[DEV] [--json]",
     .summary = "Tell what this kernel and DEV can do, and what follows from it",
-    .help = "Tries each feature with a tiny program or map of its own. Attaches nothing and leaves nothing behind.\n",
+    .help = "Tries each feature with a tiny program or map of its own. Attaches nothing and leaves nothing "
+	    "behind.\n",
     .options = options,
     .run = run,
 };

@@ -15,8 +15,10 @@ static const char **rates, **bursts;
 static const char *tenant;
 
 static const struct poptOption options[] = {
-    {"rate", 'r', POPT_ARG_ARGV, &rates, 0, "packets (1000pps, 5kpps, 10/m) or bits (10mbit); twice for both", "RATE"},
-    {"burst", 'b', POPT_ARG_ARGV, &bursts, 0, "packets (2000) or bytes (256kb, 64kib); twice for both", "BURST"},
+    {"rate", 'r', POPT_ARG_ARGV, &rates, 0, "packets (1000pps, 5kpps, 10/m) or bits (10mbit); twice for both",
+     "RATE"},
+    {"burst", 'b', POPT_ARG_ARGV, &bursts, 0, "packets (2000) or bytes (256kb, 64kib); twice for both",
+     "BURST"},
     {"tenant", 't', POPT_ARG_STRING, &tenant, 0, "whom the target belongs to", "NAME"},
     POPT_TABLEEND,
 };
@@ -25,12 +27,14 @@ static const struct poptOption options[] = {
 static int tenant_parse(const char *name, struct rl_terms *terms, struct rl_error *err)
 {
 	if (!*name || strlen(name) >= sizeof(terms->tenant))
-		return rl_error_set(err, RL_ERROR_USAGE, EINVAL, "tenant \"%.40s\": a name has 1 to %zu bytes, this one %zu",
-				    name, sizeof(terms->tenant) - 1, strlen(name));
+		return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
+				    "tenant \"%.40s\": a name has 1 to %zu bytes, this one %zu", name,
+				    sizeof(terms->tenant) - 1, strlen(name));
 	for (const char *c = name; *c; c++)
 		if (*c <= ' ' || *c > '~')
 			return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
-					    "the tenant's name has a space or a character that isn't printable ASCII at byte %zu: use "
+					    "the tenant's name has a space or a character that isn't "
+					    "printable ASCII at byte %zu: use "
 					    "letters, digits and punctuation",
 					    (size_t)(c - name) + 1);
 	strcpy(terms->tenant, name);
@@ -61,7 +65,8 @@ static const char *terms_print(const struct rl_terms *terms, char *buf, size_t s
 			       rl_burst_print_packets(terms->burst_packets, burst));
 	if (terms->bits_per_second)
 		snprintf(buf + len, size - (size_t)len, "%s%s burst %s", len ? " and " : "",
-			 rl_rate_print_bits(terms->bits_per_second, rate), rl_burst_print_bytes(terms->burst_bytes, burst));
+			 rl_rate_print_bits(terms->bits_per_second, rate),
+			 rl_burst_print_bytes(terms->burst_bytes, burst));
 	return buf;
 }
 
@@ -109,8 +114,8 @@ static int run(int argc, const char **argv, struct rl_error *err)
 	if (rc)
 		return rc;
 	terms_print(&terms, text, sizeof(text));
-	printf("%s: %s%s%s\n", rl_target_print(&target, target_text), text, terms.tenant[0] ? ", tenant " : "",
-	       terms.tenant);
+	printf("%s: %s%s%s\n", rl_target_print(&target, target_text), text,
+	       terms.tenant[0] ? ", tenant " : "", terms.tenant);
 	warn_of_lockout(&state, &target, text);
 	return 0;
 }
@@ -119,13 +124,16 @@ const struct rl_command rl_cmd_set_limit = {
     .name = "set-limit",
     .arguments = "TARGET --rate RATE [--rate RATE] [--burst BURST ...] [--tenant NAME]",
     .summary = "Hold each source of TARGET to a rate",
-    .help = "TARGET is an address, a prefix, or `any`: every source that no longer prefix names. Each source inside it\n"
-	    "has its own bucket: an IPv4 address, or an IPv6 /64. A target that has a limit already is changed in place,\n"
+    .help = "TARGET is an address, a prefix, or `any`: every source that no longer prefix names. Each source "
+	    "inside it\n"
+	    "has its own bucket: an IPv4 address, or an IPv6 /64. A target that has a limit already is "
+	    "changed in place,\n"
 	    "and its buckets keep what they owe.\n\n"
 	    "  RATE   pps kpps mpps, N/s N/m N/h (packets); kbit mbit gbit (10^3, bits a second)\n"
 	    "  BURST  a bare count, p, k, m (packets); kb mb (10^3 bytes), kib mib (2^10 bytes)\n"
 	    "         default: 100 ms of the rate, at least 16 packets, at least 16kib\n\n"
-	    "With two rates, one in packets and one in bits, both must hold. Bits are those of the frame from the Ethernet\n"
+	    "With two rates, one in packets and one in bits, both must hold. Bits are those of the frame "
+	    "from the Ethernet\n"
 	    "header on.\n",
     .options = options,
     .run = run,

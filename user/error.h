@@ -2,10 +2,10 @@
 /*
  * error.h - how a failure travels: a negative errno as the return value, and one text for the operator.
  *
- * A function that can fail for a reason worth telling takes a struct rl_error last, fills it once and returns a
- * negative errno; its other outputs stay untouched. Nothing below a command prints: main.c prints the text, and turns
- * the kind into the exit code. A text says what happened, to which object, what was expected and what to do next; it
- * begins in lower case, without "error:" and without a newline.
+ * A function that can fail for a reason worth telling takes a struct rl_error last, fills it once and returns
+ * a negative errno; its other outputs stay untouched. Nothing below a command prints: main.c prints the text,
+ * and turns the kind into the exit code. A text says what happened, to which object, what was expected and
+ * what to do next; it begins in lower case, without "error:" and without a newline.
  */
 #ifndef RL_ERROR_H
 #define RL_ERROR_H

@@ -226,18 +226,20 @@ int rl_terms_complete(struct rl_terms *terms, struct rl_error *err)
 }
 
 /* `old` becomes the youngest remembered generation of `limit`. */
-static void remember(struct rl_limit *limit, const struct rl_limit *old)
+static void remember(struct rl_limit *limit, const struct rl_limit *old, __u64 now)
 {
 	memcpy(&limit->past[1], &old->past[0], sizeof(limit->past) - sizeof(limit->past[0]));
 	for (int unit = 0; unit < RL_UNITS; unit++) {
 		limit->past[0].mult[unit] = old->rate[unit].mult;
+		limit->past[0].burst[unit] = old->rate[unit].burst;
 		limit->past[0].shift[unit] = old->rate[unit].shift;
 	}
+	limit->past[0].until = now;
 	limit->gen = old->gen + 1;
 }
 
 int rl_limit_compute(const struct rl_prefix *target, const struct rl_terms *terms, const struct rl_limit *old,
-		     __u32 id, __u32 slot, struct rl_limit *out, struct rl_error *err)
+		     __u32 id, __u32 slot, __u64 now, struct rl_limit *out, struct rl_error *err)
 {
 	struct rl_limit limit = {
 	    .id = id, .slot = slot, .gen = 1, .prefixlen = target->prefixlen, .terms = *terms};
@@ -256,7 +258,7 @@ int rl_limit_compute(const struct rl_prefix *target, const struct rl_terms *term
 		limit.gen = old->gen;
 		memcpy(limit.past, old->past, sizeof(limit.past));
 		if (memcmp(limit.rate, old->rate, sizeof(limit.rate)))
-			remember(&limit, old);
+			remember(&limit, old, now);
 	}
 	*out = limit;
 	return 0;

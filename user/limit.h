@@ -13,21 +13,23 @@
 #define RL_BURST_BYTES_MTU   1514  /* a byte burst below one full frame would starve TCP: refused */
 
 /*
- * Fill in the default bursts and check the whole: at least one rate; no burst without its rate; a byte burst of at least
- * one full frame; a burst that takes less than half the clock's wrap to refill. On error *terms is untouched.
+ * Fill in the default bursts and check the whole: at least one rate; no burst without its rate; a byte burst
+ * of at least one full frame; a burst that takes less than half the clock's wrap to refill. On error *terms
+ * is untouched.
  */
 int rl_terms_complete(struct rl_terms *terms, struct rl_error *err);
 
-/* One unit's arithmetic. `tokens` per `per_seconds` seconds (both > 0), `burst` tokens, and the smallest number of
- * tokens that a packet takes. -ERANGE where the burst takes too long to refill. */
+/* One unit's arithmetic. `tokens` per `per_seconds` seconds (both > 0), `burst` tokens, and the smallest
+ * number of tokens that a packet takes. -ERANGE where the burst takes too long to refill. */
 int rl_rate_compute(__u64 tokens, __u64 per_seconds, __u64 burst, __u64 smallest, struct rl_rate *out);
 
 /*
- * The limit for `target` under complete terms. `old` is the limit it replaces in place (its id, slot and history carry
- * over, and its generation goes up where rate or burst changed), or NULL for a new one with the given id and slot.
+ * The limit for `target` under complete terms. `old` is the limit it replaces in place (its id, slot and
+ * history carry over, and its generation goes up where rate or burst changed), or NULL for a new one with the
+ * given id and slot. `now` is CLOCK_MONOTONIC, ns: from then on debts shrink at the new rate.
  */
-int rl_limit_compute(const struct rl_prefix *target, const struct rl_terms *terms, const struct rl_limit *old, __u32 id,
-		     __u32 slot, struct rl_limit *out, struct rl_error *err);
+int rl_limit_compute(const struct rl_prefix *target, const struct rl_terms *terms, const struct rl_limit *old,
+		     __u32 id, __u32 slot, __u64 now, struct rl_limit *out, struct rl_error *err);
 
 /* Neighbour discovery's budget: 1000 packets a second, burst 1000. */
 void rl_limit_nd(struct rl_limit *out);

@@ -24,8 +24,8 @@ struct rl_program {
 };
 
 /*
- * libbpf tells the verifier's and the drivers' reasons in its log alone. The last warning, and the driver's own words
- * among them, are kept for the error text.
+ * libbpf tells the verifier's and the drivers' reasons in its log alone. The last warning, and the driver's
+ * own words among them, are kept for the error text.
  */
 static struct {
 	bool verbose;
@@ -82,11 +82,13 @@ static int load_error(int rc, const struct rl_load_options *options, bool fresh,
 
 	uname(&name);
 	if (rc == -ENOMEM || rc == -E2BIG)
-		return rl_error_set(err, RL_ERROR_KERNEL, -rc,
-				    "the kernel has no memory for a table of %u sources: give a smaller --max-sources",
-				    fresh ? options->max_sources : 0);
+		return rl_error_set(
+		    err, RL_ERROR_KERNEL, -rc,
+		    "the kernel has no memory for a table of %u sources: give a smaller --max-sources",
+		    fresh ? options->max_sources : 0);
 	return rl_error_set(err, RL_ERROR_KERNEL, -rc,
-			    "kernel %s refused the packet program: %s; rl-agent needs Linux 6.1 or later: `rl-agent probe` tells "
+			    "kernel %s refused the packet program: %s; rl-agent needs Linux 6.1 or later: "
+			    "`rl-agent probe` tells "
 			    "what is missing, `attach --verbose` what the kernel said",
 			    name.release, strerror(-rc));
 }
@@ -126,7 +128,8 @@ static int map_pin(const struct rl_program *program, const struct rl_state *stat
 
 	snprintf(path, sizeof(path), "%.100s/%s", state->path, rl_map_pin(which));
 	if (bpf_obj_pin(bpf_map__fd(map), path))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't pin a map as %s: %s", path, strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't pin a map as %s: %s", path,
+				    strerror(errno));
 	return 0;
 }
 
@@ -142,7 +145,8 @@ int rl_program_pin(const struct rl_program *program, const struct rl_state *stat
 	__u32 zero = 0;
 
 	if (bpf_map_update_elem(fd, &zero, &meta, BPF_ANY))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the state's settings: %s", strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the state's settings: %s",
+				    strerror(errno));
 	for (int i = 0; i < RL_MAPS; i++) {
 		int rc = i == RL_MAP_META ? 0 : map_pin(program, state, i, err);
 
@@ -172,17 +176,19 @@ int rl_device_check_foreign(__u32 ifindex, const char *name, struct rl_error *er
 
 	if (bpf_xdp_query((int)ifindex, 0, &query))
 		return 0; /* attaching will tell */
-	id = query.prog_id		? query.prog_id
+	id = query.prog_id	 ? query.prog_id
 	     : query.drv_prog_id ? query.drv_prog_id
-	     : query.hw_prog_id	? query.hw_prog_id
-				: query.skb_prog_id;
+	     : query.hw_prog_id	 ? query.hw_prog_id
+				 : query.skb_prog_id;
 	if (!id)
 		return 0;
 	program_name(id, program, sizeof(program));
-	return rl_error_set(err, RL_ERROR_KERNEL, EBUSY,
-			    "%s already runs an XDP program that isn't rl-agent's: \"%s\" (id %u); it was left as it is; remove it "
-			    "with the tool that attached it (`bpftool net show dev %s` tells more), then attach again",
-			    name, program, id, name);
+	return rl_error_set(
+	    err, RL_ERROR_KERNEL, EBUSY,
+	    "%s already runs an XDP program that isn't rl-agent's: \"%s\" (id %u); it was left as it is; "
+	    "remove it "
+	    "with the tool that attached it (`bpftool net show dev %s` tells more), then attach again",
+	    name, program, id, name);
 }
 
 static int device_mtu(const char *name)
@@ -195,38 +201,44 @@ static int device_mtu(const char *name)
 }
 
 /*
- * The driver's own reason. Creating a link doesn't tell it, the older netlink request does: ask by that, and take the
- * program off again at once should it succeed this time.
+ * The driver's own reason. Creating a link doesn't tell it, the older netlink request does: ask by that, and
+ * take the program off again at once should it succeed this time.
  */
 static const char *driver_reason(int program_fd, __u32 ifindex)
 {
 	LIBBPF_OPTS(bpf_xdp_attach_opts, ours, .old_prog_fd = program_fd);
 
 	libbpf_log.driver[0] = '\0';
-	if (bpf_xdp_attach((int)ifindex, program_fd, XDP_FLAGS_DRV_MODE | XDP_FLAGS_UPDATE_IF_NOEXIST, NULL) == 0)
+	if (bpf_xdp_attach((int)ifindex, program_fd, XDP_FLAGS_DRV_MODE | XDP_FLAGS_UPDATE_IF_NOEXIST,
+			   NULL) == 0)
 		bpf_xdp_detach((int)ifindex, XDP_FLAGS_DRV_MODE, &ours);
 	return libbpf_log.driver;
 }
 
 static int native_refused(int code, const char *name, const char *reason, bool frags, struct rl_error *err)
 {
-	const char *elsewise = "`rl-agent attach --mode generic` works on every device, but slower, and counts packets that the "
-			       "kernel merged as one";
+	const char *elsewise =
+	    "`rl-agent attach --mode generic` works on every device, but slower, and counts packets that the "
+	    "kernel merged as one";
 	const char *says = reason[0] ? reason : strerror(code);
 	int mtu = device_mtu(name);
 
 	if (mtu > 1500 && (strcasestr(reason, "mtu") || code == ERANGE || code == EINVAL))
 		return rl_error_set(err, RL_ERROR_KERNEL, code,
-				    "%s refused native XDP at its MTU of %d: %s; lower it (`ip link set %s mtu 1500`; on veth, that of "
+				    "%s refused native XDP at its MTU of %d: %s; lower it (`ip link set %s "
+				    "mtu 1500`; on veth, that of "
 				    "the other end)%s; or: %s; nothing was attached",
-				    name, mtu, says, name, frags ? "" : ", or leave out --no-frags", elsewise);
+				    name, mtu, says, name, frags ? "" : ", or leave out --no-frags",
+				    elsewise);
 	if (code == EOPNOTSUPP && !reason[0])
 		return rl_error_set(err, RL_ERROR_KERNEL, code,
-				    "the driver of %s has no native XDP; %s; nothing was attached", name, elsewise);
-	return rl_error_set(err, RL_ERROR_KERNEL, code,
-			    "%s refused native XDP: %s; many drivers want spare queues (`ethtool -L %s combined N` with half "
-			    "as many) and no LRO (`ethtool -K %s lro off`); or: %s; nothing was attached",
-			    name, says, name, name, elsewise);
+				    "the driver of %s has no native XDP; %s; nothing was attached", name,
+				    elsewise);
+	return rl_error_set(
+	    err, RL_ERROR_KERNEL, code,
+	    "%s refused native XDP: %s; many drivers want spare queues (`ethtool -L %s combined N` with half "
+	    "as many) and no LRO (`ethtool -K %s lro off`); or: %s; nothing was attached",
+	    name, says, name, name, elsewise);
 }
 
 static int attach_refused(int code, const struct rl_program *program, __u32 ifindex, const char *name,
@@ -236,7 +248,8 @@ static int attach_refused(int code, const struct rl_program *program, __u32 ifin
 	case EBUSY:
 	case EEXIST:
 		return rl_error_set(err, RL_ERROR_KERNEL, code,
-				    "%s took another XDP program in this moment; nothing was attached: `bpftool net show dev %s` "
+				    "%s took another XDP program in this moment; nothing was attached: "
+				    "`bpftool net show dev %s` "
 				    "tells whose it is",
 				    name, name);
 	case ENODEV:
@@ -245,22 +258,25 @@ static int attach_refused(int code, const struct rl_program *program, __u32 ifin
 		break;
 	}
 	if (mode == RL_MODE_NATIVE)
-		return native_refused(code, name, driver_reason(bpf_program__fd(program->skel->progs.rl_xdp), ifindex),
+		return native_refused(code, name,
+				      driver_reason(bpf_program__fd(program->skel->progs.rl_xdp), ifindex),
 				      program->frags, err);
-	return rl_error_set(err, RL_ERROR_KERNEL, code, "%s refused generic XDP: %s; nothing was attached", name,
-			    strerror(code));
+	return rl_error_set(err, RL_ERROR_KERNEL, code, "%s refused generic XDP: %s; nothing was attached",
+			    name, strerror(code));
 }
 
-static int device_write(const struct rl_state *state, __u32 slot, const struct rl_device *device, struct rl_error *err)
+static int device_write(const struct rl_state *state, __u32 slot, const struct rl_device *device,
+			struct rl_error *err)
 {
 	if (bpf_map_update_elem(state->map[RL_MAP_DEVICES], &slot, device, BPF_ANY))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the devices' map: %s", strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the devices' map: %s",
+				    strerror(errno));
 	return 0;
 }
 
 /* A new device begins with no counts, whoever had the slot before. */
-static int device_enter(const struct rl_state *state, __u32 slot, __u32 ifindex, const char *name, enum rl_mode mode,
-			struct rl_error *err)
+static int device_enter(const struct rl_state *state, __u32 slot, __u32 ifindex, const char *name,
+			enum rl_mode mode, struct rl_error *err)
 {
 	struct rl_device device = {
 	    .flags = RL_DEVICE_ATTACHED,
@@ -274,12 +290,13 @@ static int device_enter(const struct rl_state *state, __u32 slot, __u32 ifindex,
 	if (!zero)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
 	if (bpf_map_update_elem(state->map[RL_MAP_DEVICE_COUNT], &slot, zero, BPF_ANY))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't zero the device's counters: %s", strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't zero the device's counters: %s",
+				    strerror(errno));
 	return device_write(state, slot, &device, err);
 }
 
-int rl_program_attach(const struct rl_program *program, const struct rl_state *state, __u32 slot, __u32 ifindex,
-		      const char *name, enum rl_mode mode, struct rl_error *err)
+int rl_program_attach(const struct rl_program *program, const struct rl_state *state, __u32 slot,
+		      __u32 ifindex, const char *name, enum rl_mode mode, struct rl_error *err)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, options,
 		    .flags = mode == RL_MODE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
@@ -298,24 +315,27 @@ int rl_program_attach(const struct rl_program *program, const struct rl_state *s
 	if (link < 0)
 		rc = attach_refused(errno, program, ifindex, name, mode, err);
 	else if (bpf_obj_pin(link, path))
-		rc = rl_error_set(err, RL_ERROR_KERNEL, errno, "can't pin the link as %s: %s; nothing was attached", path,
-				  strerror(errno));
+		rc =
+		    rl_error_set(err, RL_ERROR_KERNEL, errno,
+				 "can't pin the link as %s: %s; nothing was attached", path, strerror(errno));
 	if (rc)
 		device_write(state, slot, &none, &ignored);
 	return rc;
 }
 
-int rl_program_replace(const struct rl_program *program, const struct rl_state *state, __u32 slot, const char *name,
-		       struct rl_error *err)
+int rl_program_replace(const struct rl_program *program, const struct rl_state *state, __u32 slot,
+		       const char *name, struct rl_error *err)
 {
 	char path[RL_PATH_LEN];
 	RL_CLOSE int link = bpf_obj_get(rl_state_link_path(state, slot, path));
 
 	if (link < 0)
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't open the pinned link %s: %s", path, strerror(errno));
-	if (bpf_link_update(link, bpf_program__fd(program->skel->progs.rl_xdp), NULL))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno,
-				    "the kernel refused to replace the program on %s: %s; the one that was there goes on", name,
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't open the pinned link %s: %s", path,
 				    strerror(errno));
+	if (bpf_link_update(link, bpf_program__fd(program->skel->progs.rl_xdp), NULL))
+		return rl_error_set(
+		    err, RL_ERROR_KERNEL, errno,
+		    "the kernel refused to replace the program on %s: %s; the one that was there goes on",
+		    name, strerror(errno));
 	return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * main.c - the table of commands, dispatch, and what the shell sees of the outcome: the error's text and the exit code.
+ * main.c - the table of commands, dispatch, and what the shell sees of the outcome: the error's text and the
+ * exit code.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -10,7 +11,7 @@
 #include "cmd.h"
 
 static const struct rl_command *const commands[] = {
-    &rl_cmd_attach, &rl_cmd_detach, &rl_cmd_set_limit, &rl_cmd_del_limit, &rl_cmd_list,	  &rl_cmd_stats,
+    &rl_cmd_attach, &rl_cmd_detach, &rl_cmd_set_limit, &rl_cmd_del_limit, &rl_cmd_list,	 &rl_cmd_stats,
     &rl_cmd_status, &rl_cmd_top,    &rl_cmd_pause,     &rl_cmd_resume,	  &rl_cmd_probe,
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
@@ -29,8 +30,8 @@ static void help_print(void)
 	       "Usage: rl-agent COMMAND [ARGUMENTS]\n\n");
 	for (size_t i = 0; i < COMMANDS; i++)
 		printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
-	printf("  %-10s %s\n  %-10s %s\n\n", "help", "this text; `help COMMAND` tells more of one", "--version",
-	       "the version");
+	printf("  %-10s %s\n  %-10s %s\n\n", "help", "this text; `help COMMAND` tells more of one",
+	       "--version", "the version");
 	printf("Exit codes: 0 done, 1 wrong usage, 2 the kernel refused, 3 not attached.\n");
 }
 
@@ -42,12 +43,14 @@ static void command_help_print(const struct rl_command *command)
 	if (!command->options)
 		return;
 	printf("\nOptions:\n");
-	for (const struct poptOption *option = command->options; option->longName || option->shortName; option++) {
+	for (const struct poptOption *option = command->options; option->longName || option->shortName;
+	     option++) {
 		char name[64];
 
 		snprintf(name, sizeof(name), "%c%c%s--%s%s%s", option->shortName ? '-' : ' ',
-			 option->shortName ? option->shortName : ' ', option->shortName ? ", " : "  ", option->longName,
-			 option->argDescrip ? " " : "", option->argDescrip ? option->argDescrip : "");
+			 option->shortName ? option->shortName : ' ', option->shortName ? ", " : "  ",
+			 option->longName, option->argDescrip ? " " : "",
+			 option->argDescrip ? option->argDescrip : "");
 		printf("  %-26s %s\n", name, option->descrip);
 	}
 }
@@ -57,7 +60,8 @@ static int help_run(const char *name, struct rl_error *err)
 	const struct rl_command *command = name ? command_find(name) : NULL;
 
 	if (name && !command)
-		return rl_error_set(err, RL_ERROR_USAGE, EINVAL, "there is no command \"%s\": `rl-agent help` lists them", name);
+		return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
+				    "there is no command \"%s\": `rl-agent help` lists them", name);
 	if (command)
 		command_help_print(command);
 	else
@@ -90,7 +94,8 @@ static int dispatch(int argc, const char **argv, struct rl_error *err)
 		return help_run(argc > 2 ? argv[2] : NULL, err);
 	command = command_find(name);
 	if (!command)
-		return rl_error_set(err, RL_ERROR_USAGE, EINVAL, "there is no command \"%s\": `rl-agent help` lists them", name);
+		return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
+				    "there is no command \"%s\": `rl-agent help` lists them", name);
 	if (has_word(argc - 1, argv + 1, "-h", "--help")) {
 		command_help_print(command);
 		return 0;
@@ -120,7 +125,8 @@ static void error_print(const struct rl_error *err, bool json)
 	fprintf(stderr, "rl-agent: %s\n", err->text);
 	if (!json)
 		return;
-	object = json_pack("{s:i, s:{s:i, s:s}}", "schema_version", 1, "error", "code", exit_code(err), "message", err->text);
+	object = json_pack("{s:i, s:{s:i, s:s}}", "schema_version", 1, "error", "code", exit_code(err),
+			   "message", err->text);
 	if (object) {
 		json_dumpf(object, stdout, JSON_INDENT(2));
 		putchar('\n');

@@ -70,7 +70,8 @@ static int visit(const char *path, int home, struct found *found, struct rl_erro
 }
 
 /* Every entry of a folder, as folder/NAME/rest or folder/NAME. */
-static int visit_all(const char *folder, const char *rest, int home, struct found *found, struct rl_error *err)
+static int visit_all(const char *folder, const char *rest, int home, struct found *found,
+		     struct rl_error *err)
 {
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
@@ -95,7 +96,8 @@ int rl_netns_cookies(unsigned long long **out, size_t *count, struct rl_error *e
 	int rc;
 
 	if (home < 0)
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't open /proc/self/ns/net: %s", strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't open /proc/self/ns/net: %s",
+				    strerror(errno));
 	rc = visit("/proc/self/ns/net", home, &found, err);
 	if (!rc)
 		rc = visit_all("/proc", "/ns/net", home, &found, err);

@@ -10,9 +10,9 @@
 #include "error.h"
 
 /*
- * The cookies of the network namespaces that a process runs in or that have a name under /run/netns. One that is held
- * by an open file alone isn't found. *out is allocated; the caller frees it. Visits each namespace and comes back, which
- * needs CAP_SYS_ADMIN; -errno where that fails.
+ * The cookies of the network namespaces that a process runs in or that have a name under /run/netns. One that
+ * is held by an open file alone isn't found. *out is allocated; the caller frees it. Visits each namespace
+ * and comes back, which needs CAP_SYS_ADMIN; -errno where that fails.
  */
 int rl_netns_cookies(unsigned long long **out, size_t *count, struct rl_error *err);
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "cleanup.h"
 #include "limit.h"
@@ -16,7 +17,8 @@ static int entry_compare(const void *a, const void *b)
 				 &((const struct rl_policy_entry *)b)->target);
 }
 
-/* A key that was deleted while we stood on it sends the kernel's iteration back to the start: the same keys come again. */
+/* A key that was deleted while we stood on it sends the kernel's iteration back to the start: the same keys
+ * come again. */
 static size_t drop_repeats(struct rl_policy_entry *entries, size_t count)
 {
 	size_t kept = 0;
@@ -27,7 +29,8 @@ static size_t drop_repeats(struct rl_policy_entry *entries, size_t count)
 	return kept;
 }
 
-int rl_policy_read(const struct rl_state *state, struct rl_policy_entry **out, size_t *count, struct rl_error *err)
+int rl_policy_read(const struct rl_state *state, struct rl_policy_entry **out, size_t *count,
+		   struct rl_error *err)
 {
 	RL_FREE struct rl_policy_entry *entries = NULL;
 	int fd = state->map[RL_MAP_POLICY];
@@ -42,7 +45,8 @@ int rl_policy_read(const struct rl_state *state, struct rl_policy_entry **out, s
 		if (bpf_map_lookup_elem(fd, &key, &entry.limit) || entry.limit.prefixlen != key.prefixlen)
 			continue; /* deleted since */
 		if (n == room) {
-			struct rl_policy_entry *grown = reallocarray(entries, room ? room * 2 : 64, sizeof(*entries));
+			struct rl_policy_entry *grown =
+			    reallocarray(entries, room ? room * 2 : 64, sizeof(*entries));
 
 			if (!grown)
 				return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
@@ -61,24 +65,28 @@ int rl_policy_read(const struct rl_state *state, struct rl_policy_entry **out, s
 /* The target's own limit, and not that of a prefix around it. */
 static bool policy_find(const struct rl_state *state, const struct rl_prefix *target, struct rl_limit *out)
 {
-	return bpf_map_lookup_elem(state->map[RL_MAP_POLICY], target, out) == 0 && out->prefixlen == target->prefixlen;
+	return bpf_map_lookup_elem(state->map[RL_MAP_POLICY], target, out) == 0 &&
+	       out->prefixlen == target->prefixlen;
 }
 
 static int slot_owner(const struct rl_state *state, __u32 slot, __u32 *id, struct rl_error *err)
 {
 	if (bpf_map_lookup_elem(state->map[RL_MAP_SLOTS], &slot, id))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't read the slots' map: %s", strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't read the slots' map: %s",
+				    strerror(errno));
 	return 0;
 }
 
 static int slot_give(const struct rl_state *state, __u32 slot, __u32 id, struct rl_error *err)
 {
 	if (bpf_map_update_elem(state->map[RL_MAP_SLOTS], &slot, &id, BPF_ANY))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the slots' map: %s", strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the slots' map: %s",
+				    strerror(errno));
 	return 0;
 }
 
-/* A free slot, looked for from the id's own place on: so a slot that was just freed is taken again as late as can be. */
+/* A free slot, looked for from the id's own place on: so a slot that was just freed is taken again as late as
+ * can be. */
 static int slot_find(const struct rl_state *state, __u32 id, __u32 *out, struct rl_error *err)
 {
 	for (__u32 i = 0; i < RL_MAX_LIMITS; i++) {
@@ -121,13 +129,16 @@ static int id_take(const struct rl_state *state, __u32 *id, struct rl_error *err
 	__u32 zero = 0;
 
 	if (bpf_map_lookup_elem(fd, &zero, &meta))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't read the state's settings: %s", strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't read the state's settings: %s",
+				    strerror(errno));
 	*id = meta.next_limit_id++;
 	if (!meta.next_limit_id)
-		return rl_error_set(err, RL_ERROR_KERNEL, EOVERFLOW,
-				    "all of the 2^32 limit numbers are used up: `rl-agent detach --all`, and attach again");
+		return rl_error_set(
+		    err, RL_ERROR_KERNEL, EOVERFLOW,
+		    "all of the 2^32 limit numbers are used up: `rl-agent detach --all`, and attach again");
 	if (bpf_map_update_elem(fd, &zero, &meta, BPF_ANY))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the state's settings: %s", strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the state's settings: %s",
+				    strerror(errno));
 	return 0;
 }
 
@@ -142,7 +153,8 @@ static int slot_zero(const struct rl_state *state, __u32 slot, struct rl_error *
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
 	if (bpf_map_update_elem(state->map[RL_MAP_OWN], &slot, &fresh, BPF_ANY) ||
 	    bpf_map_update_elem(state->map[RL_MAP_LIMIT_COUNT], &slot, zero, BPF_ANY))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't prepare a limit's slot: %s", strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't prepare a limit's slot: %s",
+				    strerror(errno));
 	return 0;
 }
 
@@ -159,11 +171,20 @@ static int slot_claim(const struct rl_state *state, __u32 *id, __u32 *slot, stru
 	}
 	if (rc == -ENOSPC)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOSPC,
-				    "the policy is full: %d limits; delete some with `rl-agent del-limit`, or name wider prefixes",
+				    "the policy is full: %d limits; delete some with `rl-agent del-limit`, "
+				    "or name wider prefixes",
 				    RL_MAX_LIMITS);
 	if (!rc)
 		rc = slot_give(state, *slot, *id, err);
 	return rc ? rc : slot_zero(state, *slot, err);
+}
+
+static __u64 now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now); /* the clock of bpf_ktime_get_ns */
+	return (__u64)now.tv_sec * 1000000000ULL + (__u64)now.tv_nsec;
 }
 
 int rl_policy_set(const struct rl_state *state, const struct rl_prefix *target, const struct rl_terms *terms,
@@ -176,15 +197,16 @@ int rl_policy_set(const struct rl_state *state, const struct rl_prefix *target, 
 	int rc;
 
 	/* Refuse what doesn't fit before anything is claimed. */
-	rc = rl_limit_compute(target, terms, there ? &old : NULL, id, slot, &limit, err);
+	rc = rl_limit_compute(target, terms, there ? &old : NULL, id, slot, now_ns(), &limit, err);
 	if (!rc && !there) {
 		rc = slot_claim(state, &id, &slot, err);
 		if (!rc)
-			rc = rl_limit_compute(target, terms, NULL, id, slot, &limit, err);
+			rc = rl_limit_compute(target, terms, NULL, id, slot, now_ns(), &limit, err);
 	}
 	if (rc)
 		return rc;
-	if (bpf_map_update_elem(state->map[RL_MAP_POLICY], target, &limit, there ? BPF_EXIST : BPF_NOEXIST) == 0)
+	if (bpf_map_update_elem(state->map[RL_MAP_POLICY], target, &limit, there ? BPF_EXIST : BPF_NOEXIST) ==
+	    0)
 		return 0;
 	rc = rl_error_set(err, RL_ERROR_KERNEL, errno, "the kernel refused the limit of %s: %s",
 			  rl_target_print(target, text), strerror(errno));
@@ -201,10 +223,12 @@ int rl_policy_delete(const struct rl_state *state, const struct rl_prefix *targe
 	rl_target_print(target, text);
 	if (!policy_find(state, target, &old))
 		return rl_error_set(err, RL_ERROR_USAGE, ENOENT,
-				    "%s has no limit of its own: nothing deleted; `rl-agent list` shows the targets that have one",
+				    "%s has no limit of its own: nothing deleted; `rl-agent list` shows the "
+				    "targets that have one",
 				    text);
 	if (bpf_map_delete_elem(state->map[RL_MAP_POLICY], target))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "the kernel refused to delete the limit of %s: %s", text,
+		return rl_error_set(err, RL_ERROR_KERNEL, errno,
+				    "the kernel refused to delete the limit of %s: %s", text,
 				    strerror(errno));
 	return slot_give(state, old.slot, 0, err);
 }

@@ -31,17 +31,22 @@
 static const struct rl_probe table[] = {
     [RL_PROBE_PRIVILEGE] = {"privilege", "CAP_BPF and CAP_NET_ADMIN", "run rl-agent with sudo", true},
     [RL_PROBE_BPFFS] = {"bpffs", "the BPF file system on " RL_BPFFS, "attach mounts it", false},
-    [RL_PROBE_COOKIE] = {"netns_cookie", "network namespace cookies (Linux 5.14)", "attach refuses: the kernel is too old",
-			 true},
-    [RL_PROBE_XDP] = {"xdp", "XDP programs (Linux 4.8)", "attach refuses: the kernel is too old or built without BPF", true},
+    [RL_PROBE_COOKIE] = {"netns_cookie", "network namespace cookies (Linux 5.14)",
+			 "attach refuses: the kernel is too old", true},
+    [RL_PROBE_XDP] = {"xdp", "XDP programs (Linux 4.8)",
+		      "attach refuses: the kernel is too old or built without BPF", true},
     [RL_PROBE_FRAGS] = {"xdp_frags", "XDP over frames of several buffers (Linux 5.18)",
 			"attach refuses: the kernel is too old", true},
-    [RL_PROBE_CAS] = {"cas", "compare-and-swap in BPF (Linux 5.12)", "attach refuses: the kernel is too old", true},
-    [RL_PROBE_LPM] = {"lpm_trie", "longest prefix match maps (Linux 4.11)", "attach refuses: the kernel is too old", true},
-    [RL_PROBE_LRU] = {"lru_hash", "least-recently-used hash maps (Linux 4.10)", "attach refuses: the kernel is too old",
+    [RL_PROBE_CAS] = {"cas", "compare-and-swap in BPF (Linux 5.12)", "attach refuses: the kernel is too old",
 		      true},
-    [RL_PROBE_JIT] = {"jit", "BPF compiled to machine code", "everything works, several times slower: sysctl "
-			     "net.core.bpf_jit_enable=1", false},
+    [RL_PROBE_LPM] = {"lpm_trie", "longest prefix match maps (Linux 4.11)",
+		      "attach refuses: the kernel is too old", true},
+    [RL_PROBE_LRU] = {"lru_hash", "least-recently-used hash maps (Linux 4.10)",
+		      "attach refuses: the kernel is too old", true},
+    [RL_PROBE_JIT] = {"jit", "BPF compiled to machine code",
+		      "everything works, several times slower: sysctl "
+		      "net.core.bpf_jit_enable=1",
+		      false},
 };
 _Static_assert(sizeof(table) / sizeof(table[0]) == RL_PROBES, "a probe without a row");
 
@@ -86,7 +91,10 @@ static bool probe_cas(void)
 	    {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = 0},
 	    {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_1, .imm = 1},
 	    {.code = BPF_STX | BPF_MEM | BPF_DW, .dst_reg = BPF_REG_10, .src_reg = BPF_REG_0, .off = -8},
-	    {.code = BPF_STX | BPF_ATOMIC | BPF_DW, .dst_reg = BPF_REG_10, .src_reg = BPF_REG_1, .off = -8,
+	    {.code = BPF_STX | BPF_ATOMIC | BPF_DW,
+	     .dst_reg = BPF_REG_10,
+	     .src_reg = BPF_REG_1,
+	     .off = -8,
 	     .imm = BPF_CMPXCHG},
 	    {.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .imm = XDP_PASS},
 	    {.code = BPF_JMP | BPF_EXIT},
@@ -143,8 +151,10 @@ bool rl_probe_run(enum rl_probe_id id)
 	return false;
 }
 
-/* One generic netlink request with one attribute, its answer given to `on`. False where the kernel refuses. */
-static bool genl_ask(__u16 family, __u8 command, __u16 attribute, const void *value, size_t size, mnl_cb_t on, void *data)
+/* One generic netlink request with one attribute, its answer given to `on`. False where the kernel refuses.
+ */
+static bool genl_ask(__u16 family, __u8 command, __u16 attribute, const void *value, size_t size, mnl_cb_t on,
+		     void *data)
 {
 	char buf[MNL_SOCKET_BUFFER_SIZE];
 	struct nlmsghdr *message = mnl_nlmsg_put_header(buf);
@@ -161,7 +171,8 @@ static bool genl_ask(__u16 family, __u8 command, __u16 attribute, const void *va
 	mnl_attr_put(message, attribute, size, value);
 	if (!nl)
 		return false;
-	ok = mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) == 0 && mnl_socket_sendto(nl, message, message->nlmsg_len) > 0;
+	ok = mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) == 0 &&
+	     mnl_socket_sendto(nl, message, message->nlmsg_len) > 0;
 	while (ok) {
 		got = mnl_socket_recvfrom(nl, buf, sizeof(buf));
 		if (got <= 0)
@@ -180,9 +191,11 @@ static int on_family(const struct nlmsghdr *message, void *data)
 {
 	const struct nlattr *attribute;
 
-	mnl_attr_for_each (attribute, message, sizeof(struct genlmsghdr))
-		if (mnl_attr_get_type(attribute) == CTRL_ATTR_FAMILY_ID && mnl_attr_get_payload_len(attribute) >= sizeof(__u16))
-			*(__u16 *)data = mnl_attr_get_u16(attribute);
+	mnl_attr_for_each(
+	    attribute, message,
+	    sizeof(struct genlmsghdr)) if (mnl_attr_get_type(attribute) == CTRL_ATTR_FAMILY_ID &&
+					   mnl_attr_get_payload_len(attribute) >= sizeof(__u16)) *
+	    (__u16 *)data = mnl_attr_get_u16(attribute);
 	return MNL_CB_OK;
 }
 
@@ -190,10 +203,11 @@ static int on_features(const struct nlmsghdr *message, void *data)
 {
 	const struct nlattr *attribute;
 
-	mnl_attr_for_each (attribute, message, sizeof(struct genlmsghdr))
-		if (mnl_attr_get_type(attribute) == NETDEV_A_DEV_XDP_FEATURES &&
-		    mnl_attr_get_payload_len(attribute) >= sizeof(__u64))
-			*(__u64 *)data = mnl_attr_get_u64(attribute);
+	mnl_attr_for_each(
+	    attribute, message,
+	    sizeof(struct genlmsghdr)) if (mnl_attr_get_type(attribute) == NETDEV_A_DEV_XDP_FEATURES &&
+					   mnl_attr_get_payload_len(attribute) >= sizeof(__u64)) *
+	    (__u64 *)data = mnl_attr_get_u64(attribute);
 	return MNL_CB_OK;
 }
 
@@ -202,7 +216,8 @@ static void probe_features(struct rl_probe_device *device)
 	__u16 family = 0;
 	__u64 features = 0;
 
-	genl_ask(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, "netdev", sizeof("netdev"), on_family, &family);
+	genl_ask(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, "netdev", sizeof("netdev"),
+		 on_family, &family);
 	if (!family || !genl_ask(family, NETDEV_CMD_DEV_GET, NETDEV_A_DEV_IFINDEX, &device->ifindex,
 				 sizeof(device->ifindex), on_features, &features))
 		return;
@@ -219,7 +234,8 @@ int rl_probe_device(const char *name, struct rl_probe_device *out, struct rl_err
 	struct ifreq request = {};
 
 	if (!device.ifindex)
-		return rl_error_set(err, RL_ERROR_USAGE, ENODEV, "there is no device \"%s\" in this network namespace", name);
+		return rl_error_set(err, RL_ERROR_USAGE, ENODEV,
+				    "there is no device \"%s\" in this network namespace", name);
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
 	if (fd >= 0 && ioctl(fd, SIOCGIFMTU, &request) == 0)
 		device.mtu = request.ifr_mtu;

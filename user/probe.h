@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * probe.h - what this kernel and a device can do, found out by trying: tiny programs and maps of our own, never a
- * version number. Nothing is attached and nothing is left behind.
+ * probe.h - what this kernel and a device can do, found out by trying: tiny programs and maps of our own,
+ * never a version number. Nothing is attached and nothing is left behind.
  */
 #ifndef RL_PROBE_H
 #define RL_PROBE_H
@@ -48,9 +48,9 @@ struct rl_probe_device {
 	char driver[32]; /* "" where it has none */
 	int mtu;
 	enum rl_probe_native native;
-	bool frags;	     /* native XDP takes frames of several buffers; meaningful with RL_NATIVE_YES */
-	__u32 program_id;    /* of an XDP program on it, 0: none */
-	bool ethernet;	     /* its frames begin with an Ethernet header */
+	bool frags;	  /* native XDP takes frames of several buffers; meaningful with RL_NATIVE_YES */
+	__u32 program_id; /* of an XDP program on it, 0: none */
+	bool ethernet;	  /* its frames begin with an Ethernet header */
 };
 
 /* -ENODEV with RL_ERROR_USAGE where there is no such device. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * snapshot.h - the maps read once, as plain arrays: what stats, list, status and top show. Reading takes no lock and
- * changes nothing. Views (view.h) and top take a snapshot as a value.
+ * snapshot.h - the maps read once, as plain arrays: what stats, list, status and top show. Reading takes no
+ * lock and changes nothing. Views (view.h) and top take a snapshot as a value.
  */
 #ifndef RL_SNAPSHOT_H
 #define RL_SNAPSHOT_H
@@ -16,7 +16,7 @@ struct rl_device_stats {
 struct rl_limit_stats {
 	struct rl_prefix target;
 	struct rl_limit limit;
-	char tenant[RL_TENANT_LEN]; /* its own, or that of the nearest prefix around it; empty: none */
+	char tenant[RL_TENANT_LEN];  /* its own, or that of the nearest prefix around it; empty: none */
 	struct rl_limit_count count; /* summed over CPUs */
 };
 
@@ -47,21 +47,23 @@ struct rl_snapshot {
 
 #define RL_SNAPSHOT __attribute__((cleanup(rl_snapshot_free)))
 
-/* Read the parts asked for (enum rl_snapshot_parts, or'ed). Start from a zeroed snapshot; it stays so on error. */
-int rl_snapshot_take(const struct rl_state *state, unsigned int parts, struct rl_snapshot *out, struct rl_error *err);
+/* Read the parts asked for (enum rl_snapshot_parts, or'ed). Start from a zeroed snapshot; it stays so on
+ * error. */
+int rl_snapshot_take(const struct rl_state *state, unsigned int parts, struct rl_snapshot *out,
+		     struct rl_error *err);
 void rl_snapshot_free(struct rl_snapshot *snapshot);
 
 /* A device's totals, summed from its reasons. */
 struct rl_count rl_device_passed(const struct rl_device_count *count);
 struct rl_count rl_device_dropped(const struct rl_device_count *count);
 
-/* The reason's name in output: "no_limit", "within_limit", "not_ip", "neighbour_discovery", "paused", "unparsed",
- * "malformed", "no_bucket", "source_limit", "contended". */
+/* The reason's name in output: "no_limit", "within_limit", "not_ip", "neighbour_discovery", "paused",
+ * "unparsed", "malformed", "no_bucket", "source_limit", "contended". */
 const char *rl_reason_name(enum rl_reason reason);
 const char *rl_mode_name(enum rl_mode mode); /* "native", "generic" */
 
-/* The tenants of limits (own name in limit.terms.tenant) into `tenant`: inherited from the nearest prefix around.
- * limits must be in the order of rl_target_compare. */
+/* The tenants of limits (own name in limit.terms.tenant) into `tenant`: inherited from the nearest prefix
+ * around. limits must be in the order of rl_target_compare. */
 void rl_tenants_inherit(struct rl_limit_stats *limits, size_t count);
 
 #endif

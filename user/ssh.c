@@ -10,7 +10,7 @@
 #include "cleanup.h"
 #include "target.h"
 
-#define PARENTS 32 /* looked at before giving up */
+#define PARENTS	    32 /* looked at before giving up */
 #define ENVIRON_MAX (1 << 20)
 
 static const char *const variables[] = {"SSH_CONNECTION=", "SSH_CLIENT="};
@@ -53,7 +53,8 @@ static char *proc_read(pid_t pid, const char *file, size_t *len)
 	return RL_TAKE_PTR(text);
 }
 
-/* The parent's process id, from "pid (name) state ppid"; the name may hold anything but ends at the last bracket. */
+/* The parent's process id, from "pid (name) state ppid"; the name may hold anything but ends at the last
+ * bracket. */
 static pid_t parent_of(pid_t pid)
 {
 	size_t len;

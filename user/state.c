@@ -32,10 +32,14 @@
 #define LOCK_STEP_MS 20
 
 static const char *const map_names[] = {
-    [RL_MAP_POLICY] = "rl_policy",		[RL_MAP_SOURCES] = "rl_sources",
-    [RL_MAP_OWN] = "rl_own",			[RL_MAP_LIMIT_COUNT] = "rl_limit_count",
-    [RL_MAP_DEVICE_COUNT] = "rl_device_count",	[RL_MAP_DEVICES] = "rl_devices",
-    [RL_MAP_ND] = "rl_nd",			[RL_MAP_SLOTS] = "rl_slots",
+    [RL_MAP_POLICY] = "rl_policy",
+    [RL_MAP_SOURCES] = "rl_sources",
+    [RL_MAP_OWN] = "rl_own",
+    [RL_MAP_LIMIT_COUNT] = "rl_limit_count",
+    [RL_MAP_DEVICE_COUNT] = "rl_device_count",
+    [RL_MAP_DEVICES] = "rl_devices",
+    [RL_MAP_ND] = "rl_nd",
+    [RL_MAP_SLOTS] = "rl_slots",
     [RL_MAP_META] = "rl_meta",
 };
 _Static_assert(sizeof(map_names) / sizeof(map_names[0]) == RL_MAPS, "a map without a name");
@@ -62,11 +66,13 @@ int rl_privilege_check(const char *what, struct rl_error *err)
 	if (capng_get_caps_process())
 		return rl_error_set(err, RL_ERROR_KERNEL, EPERM, "can't read this process's capabilities");
 	if (capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN) ||
-	    (capng_have_capability(CAPNG_EFFECTIVE, CAP_BPF) && capng_have_capability(CAPNG_EFFECTIVE, CAP_NET_ADMIN)))
+	    (capng_have_capability(CAPNG_EFFECTIVE, CAP_BPF) &&
+	     capng_have_capability(CAPNG_EFFECTIVE, CAP_NET_ADMIN)))
 		return 0;
-	return rl_error_set(err, RL_ERROR_KERNEL, EPERM,
-			    "%s needs the capabilities CAP_BPF and CAP_NET_ADMIN, which this process lacks: run it with sudo",
-			    what);
+	return rl_error_set(
+	    err, RL_ERROR_KERNEL, EPERM,
+	    "%s needs the capabilities CAP_BPF and CAP_NET_ADMIN, which this process lacks: run it with sudo",
+	    what);
 }
 
 int rl_state_cookie(__u64 *out, struct rl_error *err)
@@ -80,10 +86,11 @@ int rl_state_cookie(__u64 *out, struct rl_error *err)
 		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't make a socket: %s", strerror(errno));
 	if (getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len)) {
 		uname(&name);
-		return rl_error_set(err, RL_ERROR_KERNEL, ENOPROTOOPT,
-				    "kernel %s is too old: it has no network namespace cookies; rl-agent needs Linux 6.1 or "
-				    "later (`rl-agent probe` tells what is missing)",
-				    name.release);
+		return rl_error_set(
+		    err, RL_ERROR_KERNEL, ENOPROTOOPT,
+		    "kernel %s is too old: it has no network namespace cookies; rl-agent needs Linux 6.1 or "
+		    "later (`rl-agent probe` tells what is missing)",
+		    name.release);
 	}
 	*out = cookie;
 	return 0;
@@ -129,10 +136,12 @@ static int bpffs_refuse_hidden(struct rl_error *err)
 
 	if (!sys_is_of_ip_netns(name, sizeof(name)))
 		return 0;
-	return rl_error_set(err, RL_ERROR_KERNEL, ENOTSUP,
-			    "%s is hidden here: `ip netns exec` mounts its own /sys, and what is pinned in there vanishes when "
-			    "its command ends; enter the network namespace with `nsenter --net=/run/netns/%s rl-agent ...`",
-			    RL_BPFFS, name);
+	return rl_error_set(
+	    err, RL_ERROR_KERNEL, ENOTSUP,
+	    "%s is hidden here: `ip netns exec` mounts its own /sys, and what is pinned in there vanishes "
+	    "when "
+	    "its command ends; enter the network namespace with `nsenter --net=/run/netns/%s rl-agent ...`",
+	    RL_BPFFS, name);
 }
 
 static int bpffs_mount(struct rl_error *err)
@@ -145,9 +154,10 @@ static int bpffs_mount(struct rl_error *err)
 	if (rc)
 		return rc;
 	if (mount("bpf", RL_BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno,
-				    "no BPF file system on %s, and mounting it failed: %s; try `mount -t bpf bpf %s`", RL_BPFFS,
-				    strerror(errno), RL_BPFFS);
+		return rl_error_set(
+		    err, RL_ERROR_KERNEL, errno,
+		    "no BPF file system on %s, and mounting it failed: %s; try `mount -t bpf bpf %s`",
+		    RL_BPFFS, strerror(errno), RL_BPFFS);
 	return 0;
 }
 
@@ -160,18 +170,22 @@ static int folder_open(const char *path, int *out, struct rl_error *err)
 	if (fd < 0 && errno == ENOENT)
 		return -ENOENT;
 	if (fd < 0 && errno == EACCES)
-		return rl_error_set(err, RL_ERROR_KERNEL, EACCES, "%s can't be read: run rl-agent with sudo", path);
+		return rl_error_set(err, RL_ERROR_KERNEL, EACCES, "%s can't be read: run rl-agent with sudo",
+				    path);
 	if (fd < 0)
 		return rl_error_set(err, RL_ERROR_KERNEL, errno,
-				    "%s isn't a folder that can be opened (%s): something else has taken the name; move it away",
+				    "%s isn't a folder that can be opened (%s): something else has taken the "
+				    "name; move it away",
 				    path, strerror(errno));
 	if (fstat(fd, &st))
 		return rl_error_set(err, RL_ERROR_KERNEL, errno, "%s: %s", path, strerror(errno));
 	if (st.st_uid != 0 || (st.st_mode & 022))
-		return rl_error_set(err, RL_ERROR_KERNEL, EPERM,
-				    "%s belongs to user %u with mode %03o, expected root's and writable by root alone: it may hold "
-				    "somebody else's maps, so nothing in it is used; look at it, then remove it",
-				    path, st.st_uid, st.st_mode & 0777);
+		return rl_error_set(
+		    err, RL_ERROR_KERNEL, EPERM,
+		    "%s belongs to user %u with mode %03o, expected root's and writable by root alone: it "
+		    "may hold "
+		    "somebody else's maps, so nothing in it is used; look at it, then remove it",
+		    path, st.st_uid, st.st_mode & 0777);
 	*out = RL_TAKE_FD(fd);
 	return 0;
 }
@@ -183,14 +197,16 @@ static int folder_make(const char *path, bool *created, struct rl_error *err)
 	if (mkdir(path, 0700) == 0)
 		*created = true;
 	else if (errno != EEXIST)
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't make the folder %s: %s", path, strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't make the folder %s: %s", path,
+				    strerror(errno));
 	return folder_open(path, &fd, err);
 }
 
 static int not_attached(struct rl_error *err)
 {
 	return rl_error_set(err, RL_ERROR_NOT_ATTACHED, ENOENT,
-			    "rl-agent isn't attached to any device of this network namespace: `rl-agent attach DEV` does that");
+			    "rl-agent isn't attached to any device of this network namespace: `rl-agent "
+			    "attach DEV` does that");
 }
 
 static void state_path(struct rl_state *state, __u64 cookie)
@@ -218,8 +234,8 @@ static int maps_open(struct rl_state *state, struct rl_error *err)
 		map_path(state, i, path);
 		state->map[i] = bpf_obj_get(path);
 		if (state->map[i] < 0)
-			return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't open the pinned map %s: %s", path,
-					    strerror(errno));
+			return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't open the pinned map %s: %s",
+					    path, strerror(errno));
 	}
 	return 0;
 }
@@ -238,14 +254,17 @@ static int abi_check(const struct rl_state *state, struct rl_error *err)
 	if (fd < 0 && errno == ENOENT)
 		return not_attached(err);
 	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't open the pinned map %s: %s", path, strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't open the pinned map %s: %s", path,
+				    strerror(errno));
 	meta = calloc(1, info.value_size > sizeof(*meta) ? info.value_size : sizeof(*meta));
 	if (!meta || bpf_map_lookup_elem(fd, &zero, meta))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't read the pinned map %s: %s", path, strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't read the pinned map %s: %s", path,
+				    strerror(errno));
 	if (meta->abi == RL_ABI_VERSION && info.value_size == sizeof(*meta))
 		return 0;
 	return rl_error_set(err, RL_ERROR_KERNEL, EPROTO,
-			    "the state in %s was made by another release of rl-agent (layout %u, this one speaks %u): use that "
+			    "the state in %s was made by another release of rl-agent (layout %u, this one "
+			    "speaks %u): use that "
 			    "release, or give up its policy with `rl-agent detach --all` and attach again",
 			    state->path, meta->abi, RL_ABI_VERSION);
 }
@@ -331,8 +350,8 @@ int rl_state_list(__u64 **out, size_t *count, struct rl_error *err)
 	return 0;
 }
 
-/* Unlink everything in the folder that has one of our names. A link is detached first: dropping its last reference
- * alone lets the kernel do that later, and an attach right behind would find the device taken. */
+/* Unlink everything in the folder that has one of our names. A link is detached first: dropping its last
+ * reference alone lets the kernel do that later, and an attach right behind would find the device taken. */
 static void state_clear(const struct rl_state *state)
 {
 	char path[RL_PATH_LEN];
@@ -344,7 +363,8 @@ static void state_clear(const struct rl_state *state)
 			bpf_link_detach(fd);
 		unlink(path);
 	}
-	for (int i = RL_MAPS - 1; i >= 0; i--) { /* meta first: from here on the state is not a finished one */
+	for (int i = RL_MAPS - 1; i >= 0;
+	     i--) { /* meta first: from here on the state is not a finished one */
 		map_path(state, i, path);
 		unlink(path);
 	}
@@ -368,9 +388,10 @@ int rl_state_remove(const struct rl_state *state, bool unknown, struct rl_error 
 	if (unknown)
 		folder_clear(state->path);
 	if (rmdir(state->path) && errno != ENOENT)
-		return rl_error_set(err, RL_ERROR_KERNEL, errno,
-				    "%s can't be removed (%s): something in it isn't rl-agent's; look at it, then remove it",
-				    state->path, strerror(errno));
+		return rl_error_set(
+		    err, RL_ERROR_KERNEL, errno,
+		    "%s can't be removed (%s): something in it isn't rl-agent's; look at it, then remove it",
+		    state->path, strerror(errno));
 	return 0;
 }
 
@@ -407,11 +428,13 @@ int rl_state_prepare(struct rl_state *state, bool *created, struct rl_error *err
 	state_path(state, cookie);
 	rc = folder_make(state->path, &made, err);
 	if (rc)
-		return rc == -ENOENT ? rl_error_set(err, RL_ERROR_KERNEL, ENOENT, "%s vanished", state->path) : rc;
+		return rc == -ENOENT ? rl_error_set(err, RL_ERROR_KERNEL, ENOENT, "%s vanished", state->path)
+				     : rc;
 	map_path(state, RL_MAP_META, path);
 	meta = bpf_obj_get(path);
 	if (meta < 0 && errno != ENOENT)
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't open the pinned map %s: %s", path, strerror(errno));
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't open the pinned map %s: %s", path,
+				    strerror(errno));
 	*created = meta < 0;
 	if (*created)
 		state_clear(state); /* what an attach that was killed left */
@@ -424,10 +447,12 @@ static int lock_wait(int fd, struct rl_error *err)
 
 	for (int waited = 0; flock(fd, LOCK_EX | LOCK_NB); waited += LOCK_STEP_MS) {
 		if (errno != EWOULDBLOCK && errno != EINTR)
-			return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't lock %s: %s", RL_BASE, strerror(errno));
+			return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't lock %s: %s", RL_BASE,
+					    strerror(errno));
 		if (waited >= LOCK_WAIT_MS)
 			return rl_error_set(err, RL_ERROR_KERNEL, EBUSY,
-					    "another rl-agent has been at work for %d s and holds the lock on %s: wait for it, or "
+					    "another rl-agent has been at work for %d s and holds the lock "
+					    "on %s: wait for it, or "
 					    "find it with `fuser -v %s`",
 					    LOCK_WAIT_MS / 1000, RL_BASE, RL_BASE);
 		nanosleep(&step, NULL);

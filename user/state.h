@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * state.h - the pinned state of a network namespace: where it is, whether it may be trusted, its maps and its links.
+ * state.h - the pinned state of a network namespace: where it is, whether it may be trusted, its maps and its
+ * links.
  *
  *   /sys/fs/bpf/rl-agent/            0700, root's; the lock (flock on this folder)
  *       <netns cookie>/              one folder a network namespace: two eth0 in two namespaces never meet
  *           policy sources own ...   the maps (enum rl_map)
- *           meta                     pinned last: a folder without it was never finished, and the next attach clears it
- *           device-<slot>            the link of the device in that slot of rl_devices
+ *           meta                     pinned last: a folder without it was never finished, and the next attach
+ * clears it device-<slot>            the link of the device in that slot of rl_devices
  *
- * /sys/fs/bpf is writable by everybody, so owner and mode of the folders are checked before anything in them is used.
+ * /sys/fs/bpf is writable by everybody, so owner and mode of the folders are checked before anything in them
+ * is used.
  */
 #ifndef RL_STATE_H
 #define RL_STATE_H
@@ -18,9 +20,9 @@
 #include "../bpf/rl_abi.h"
 #include "error.h"
 
-#define RL_BPFFS     "/sys/fs/bpf"
-#define RL_BASE	     RL_BPFFS "/rl-agent"
-#define RL_PATH_LEN  128
+#define RL_BPFFS    "/sys/fs/bpf"
+#define RL_BASE	    RL_BPFFS "/rl-agent"
+#define RL_PATH_LEN 128
 
 enum rl_map {
 	RL_MAP_POLICY,
@@ -40,20 +42,24 @@ const char *rl_map_name(enum rl_map map);
 const char *rl_map_pin(enum rl_map map);
 
 struct rl_state {
-	__u64 cookie;	       /* SO_NETNS_COOKIE */
+	__u64 cookie;		/* SO_NETNS_COOKIE */
 	char path[RL_PATH_LEN]; /* its folder */
-	int map[RL_MAPS];      /* file descriptors, -1 where not open */
+	int map[RL_MAPS];	/* file descriptors, -1 where not open */
 };
 
-#define RL_STATE_INIT {.map = {[0 ... RL_MAPS - 1] = -1}}
-#define RL_STATE      __attribute__((cleanup(rl_state_close)))
+#define RL_STATE_INIT                                                                                        \
+	{                                                                                                    \
+		.map = { [0 ... RL_MAPS - 1] = -1 }                                                          \
+	}
+#define RL_STATE __attribute__((cleanup(rl_state_close)))
 
 /* The current network namespace's cookie. -ENOPROTOOPT with a text on kernels without it. */
 int rl_state_cookie(__u64 *out, struct rl_error *err);
 
 /*
- * Open the pinned state of the current network namespace. RL_ERROR_NOT_ATTACHED (-ENOENT) where there is none,
- * RL_ERROR_KERNEL for missing privilege, another ABI version, an untrusted owner, or a bpffs that `ip netns exec` hides.
+ * Open the pinned state of the current network namespace. RL_ERROR_NOT_ATTACHED (-ENOENT) where there is
+ * none, RL_ERROR_KERNEL for missing privilege, another ABI version, an untrusted owner, or a bpffs that `ip
+ * netns exec` hides.
  */
 int rl_state_open(struct rl_state *state, struct rl_error *err);
 
@@ -62,51 +68,58 @@ int rl_state_open_cookie(__u64 cookie, struct rl_state *state, struct rl_error *
 
 void rl_state_close(struct rl_state *state);
 
-/* The cookies of every namespace with state. *out is allocated; the caller frees it. No state at all: 0 of them. */
+/* The cookies of every namespace with state. *out is allocated; the caller frees it. No state at all: 0 of
+ * them. */
 int rl_state_list(__u64 **out, size_t *count, struct rl_error *err);
 
-/* The folder alone, without opening anything in it: for removing a state that can't be opened. -ENOENT: there is none. */
+/* The folder alone, without opening anything in it: for removing a state that can't be opened. -ENOENT: there
+ * is none. */
 int rl_state_find(struct rl_state *state, struct rl_error *err);
 
-/* Make what attach needs: bpffs, base folder, namespace folder (*created tells whether it is new or was unfinished). */
+/* Make what attach needs: bpffs, base folder, namespace folder (*created tells whether it is new or was
+ * unfinished). */
 int rl_state_prepare(struct rl_state *state, bool *created, struct rl_error *err);
 
 /*
- * Remove the state's folder with everything of ours in it; a link that is still attached is detached by that. With
- * `unknown`, what has none of our names goes too: the way out of another release's state.
+ * Remove the state's folder with everything of ours in it; a link that is still attached is detached by that.
+ * With `unknown`, what has none of our names goes too: the way out of another release's state.
  */
 int rl_state_remove(const struct rl_state *state, bool unknown, struct rl_error *err);
 
-/* This process has a mount namespace that the machine's first process doesn't share: what it mounts ends with it. */
+/* This process has a mount namespace that the machine's first process doesn't share: what it mounts ends with
+ * it. */
 bool rl_state_mounts_private(void);
 
 /* Remove the base folder if nothing is left in it. */
 void rl_state_tidy(void);
 
 /*
- * One rl-agent at a time changes anything: wait up to 30 s for the lock. *fd is closed to let it go. Where the base
- * folder doesn't exist: -ENOENT and RL_ERROR_NOT_ATTACHED, or it is made if `create`.
+ * One rl-agent at a time changes anything: wait up to 30 s for the lock. *fd is closed to let it go. Where
+ * the base folder doesn't exist: -ENOENT and RL_ERROR_NOT_ATTACHED, or it is made if `create`.
  */
 int rl_state_lock(bool create, int *fd, struct rl_error *err);
 
 /* How many values a per-CPU map's element has: possible CPUs, not those online. At least 1. */
 int rl_possible_cpus(void);
 
-/* Does this process have what working on BPF takes (CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN)? `what` for the text. */
+/* Does this process have what working on BPF takes (CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN)? `what` for
+ * the text. */
 int rl_privilege_check(const char *what, struct rl_error *err);
 
 /* What is attached: one entry for each taken slot of rl_devices. */
 struct rl_attached {
 	__u32 slot;
 	struct rl_device device;
-	char name[RL_NAME_LEN]; /* present name, followed through renames; the name at attach where the device is gone */
+	char name[RL_NAME_LEN]; /* present name, followed through renames; the name at attach where the device
+				   is gone */
 	bool alive;		/* the link is still on a device */
 	__u32 link_id;
 	__u32 program_id;
 	__u32 ifindex; /* present one, 0 where the device is gone */
 };
 
-/* out has room for RL_MAX_DEVICES. Names are those of the calling process's network namespace where own is true. */
+/* out has room for RL_MAX_DEVICES. Names are those of the calling process's network namespace where own is
+ * true. */
 int rl_state_attached(const struct rl_state *state, bool own, struct rl_attached *out, size_t *count,
 		      struct rl_error *err);
 

@@ -12,9 +12,9 @@
 #define RL_TARGET_TEXT 56 /* an IPv6 address, "/128" and the NUL */
 
 /*
- * "any", "203.0.113.7", "198.51.100.0/24", "2001:db8::/32". Refused with RL_ERROR_USAGE: a prefix length out of range
- * (the range is named), host bits set (the network meant is named), IPv4-mapped IPv6 (the IPv4 form is named), zone ids,
- * anything else.
+ * "any", "203.0.113.7", "198.51.100.0/24", "2001:db8::/32". Refused with RL_ERROR_USAGE: a prefix length out
+ * of range (the range is named), host bits set (the network meant is named), IPv4-mapped IPv6 (the IPv4 form
+ * is named), zone ids, anything else.
  */
 int rl_target_parse(const char *text, struct rl_prefix *out, struct rl_error *err);
 
@@ -30,7 +30,8 @@ bool rl_target_is_source(const struct rl_prefix *target);
 /* The prefix that a dynamic bucket's key stands for: /32 or /64. */
 struct rl_prefix rl_target_of_key(const struct rl_source_key *key);
 
-/* Order: any, IPv4, IPv6; by address; the shorter prefix first. So whatever covers a target stands before it. */
+/* Order: any, IPv4, IPv6; by address; the shorter prefix first. So whatever covers a target stands before it.
+ */
 int rl_target_compare(const struct rl_prefix *a, const struct rl_prefix *b);
 
 #endif

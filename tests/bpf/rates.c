@@ -122,7 +122,7 @@ static void hold_to(const struct load *load, const char *target, const char *sou
 
 	device = fixture_device(&fx);
 	count = fixture_limit_count(&fx, &limit);
-	allowed = allowance(offer, (u128)load->step * load->steps);
+	allowed = allowance(load, (u128)load->step * load->steps);
 	cr_assert_leq(count.passed.packets * token, allowed, "%s to %s: %llu passed, allowed %llu",
 		      load->rate, source, count.passed.packets, allowed / token);
 	cr_assert_geq((count.passed.packets + 1) * token, allowed - allowed / 1000,

@@ -30,15 +30,24 @@ static inline struct rl_terms terms_of(const char *rates, const char *bursts)
 	return terms;
 }
 
-static inline struct rl_limit limit_change(const struct rl_limit *old, const char *rates, const char *bursts)
+#define LIMITS_START                                                                                         \
+	1000000000000ULL /* ns: the time of a test's beginning, and of its changes if it says no other */
+
+static inline struct rl_limit limit_change_at(const struct rl_limit *old, const char *rates,
+					      const char *bursts, __u64 now)
 {
 	struct rl_terms terms = terms_of(rates, bursts);
 	struct rl_prefix any = {0};
 	struct rl_error err = {0};
 	struct rl_limit limit;
 
-	cr_assert_eq(rl_limit_compute(&any, &terms, old, 7, 3, &limit, &err), 0, "%s", err.text);
+	cr_assert_eq(rl_limit_compute(&any, &terms, old, 7, 3, now, &limit, &err), 0, "%s", err.text);
 	return limit;
+}
+
+static inline struct rl_limit limit_change(const struct rl_limit *old, const char *rates, const char *bursts)
+{
+	return limit_change_at(old, rates, bursts, LIMITS_START);
 }
 
 static inline struct rl_limit limit_of(const char *rates, const char *bursts)

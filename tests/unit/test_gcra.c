@@ -24,7 +24,7 @@ static inline __u64 rl_now(void)
 #define MS	     1000000ULL
 #define SECOND	     (1000 * MS)
 #define DAY	     (86400 * SECOND)
-#define START	     (1000 * SECOND)
+#define START	     LIMITS_START
 
 typedef unsigned __int128 u128;
 
@@ -333,7 +333,7 @@ Test(gcra, convert_property)
 		__u64 old_mult = random_magnitude(&state, 1 << 10, (1ULL << 54) - 1);
 		__u64 debt = random_magnitude(&state, 1, (1ULL << 63) - 1);
 		u128 exact = ((u128)debt * rate.mult + old_mult - 1) / old_mult;
-		__u64 got = rl_gcra_convert(debt, old_mult, &rate);
+		__u64 got = rl_gcra_convert(debt, old_mult, rate.mult, rate.burst);
 		u128 most = exact + rate.mult / (1 << 22) + 2 + 256;
 
 		cr_assert_leq(got, rate.burst);
@@ -370,7 +370,7 @@ Test(gcra, changes_under_load)
 		static const char *const rates[] = {"1kpps 8mbit", "10pps 80kbit", "500pps 4mbit",
 						    "7/m 800kbit"};
 
-		limit = limit_change(&limit, rates[i % COUNT(rates)], "100 100kb");
+		limit = limit_change_at(&limit, rates[i % COUNT(rates)], "100 100kb", now);
 		for (int j = 0; j < 100; j++) {
 			now += random_between(&state, 0, 200000);
 			passed += offer(&source, &limit, 1000, now) == RL_GCRA_ADMIT;

@@ -271,7 +271,7 @@ Test(limit, own_bucket)
 		struct rl_error err;
 
 		cr_assert_eq(rl_target_parse(cases[i].target, &target, &err), 0);
-		cr_assert_eq(rl_limit_compute(&target, &terms, NULL, 1, 0, &limit, &err), 0);
+		cr_assert_eq(rl_limit_compute(&target, &terms, NULL, 1, 0, LIMITS_START, &limit, &err), 0);
 		cr_expect_eq(limit.flags, cases[i].flags, "%s", cases[i].target);
 		cr_expect_eq(limit.prefixlen, target.prefixlen, "%s", cases[i].target);
 	}
@@ -289,7 +289,7 @@ Test(limit, generations)
 		struct rl_error err;
 
 		/* The id and slot given are of no meaning where an old limit is. */
-		cr_assert_eq(rl_limit_compute(&any, &terms, &all[i - 1], 99, 98, &all[i], &err), 0);
+		cr_assert_eq(rl_limit_compute(&any, &terms, &all[i - 1], 99, 98, LIMITS_START, &all[i], &err), 0);
 		cr_expect_eq(all[i].id, 7);
 		cr_expect_eq(all[i].slot, 3);
 		cr_expect_eq(all[i].gen, i + 1);
@@ -299,6 +299,7 @@ Test(limit, generations)
 				const struct rl_rate *was = back < i ? &all[i - 1 - back].rate[unit] : &zero;
 
 				cr_expect_eq(all[i].past[back].mult[unit], was->mult, "%zu %zu", i, back);
+				cr_expect_eq(all[i].past[back].burst[unit], was->burst, "%zu %zu", i, back);
 				cr_expect_eq(all[i].past[back].shift[unit], was->shift, "%zu %zu", i, back);
 			}
 		}
@@ -315,7 +316,7 @@ Test(limit, same_arithmetic_keeps_the_generation)
 
 	cr_expect(!memcmp(&again, &second, sizeof(again)), "the same limit in other words");
 	strcpy(terms.tenant, "acme");
-	cr_assert_eq(rl_limit_compute(&any, &terms, &second, 0, 0, &again, &err), 0);
+	cr_assert_eq(rl_limit_compute(&any, &terms, &second, 0, 0, LIMITS_START, &again, &err), 0);
 	cr_expect_eq(again.gen, 2);
 	cr_expect(!memcmp(again.past, second.past, sizeof(again.past)));
 	cr_expect_str_eq(again.terms.tenant, "acme");
@@ -327,7 +328,7 @@ Test(limit, same_arithmetic_keeps_the_generation)
 
 	into = second; /* in place */
 	terms = terms_of("5pps", NULL);
-	cr_assert_eq(rl_limit_compute(&any, &terms, &into, 0, 0, &into, &err), 0);
+	cr_assert_eq(rl_limit_compute(&any, &terms, &into, 0, 0, LIMITS_START, &into, &err), 0);
 	cr_expect_eq(into.gen, 3);
 	cr_expect_eq(into.past[0].mult[RL_PACKETS], second.rate[RL_PACKETS].mult);
 }
@@ -341,7 +342,7 @@ Test(limit, refused_leaves_its_output)
 
 	memset(&limit, 0xa5, sizeof(limit));
 	untouched = limit;
-	cr_expect_eq(rl_limit_compute(&any, &terms, NULL, 1, 2, &limit, &err), -ERANGE);
+	cr_expect_eq(rl_limit_compute(&any, &terms, NULL, 1, 2, LIMITS_START, &limit, &err), -ERANGE);
 	cr_expect_eq(err.kind, RL_ERROR_USAGE);
 	cr_expect(!memcmp(&limit, &untouched, sizeof(limit)));
 }
