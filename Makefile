@@ -12,6 +12,10 @@ CLANG   ?= clang
 BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
 B       := build
 
+# `make V=1` shows the commands.
+V ?= 0
+Q := $(if $(filter 1,$(V)),,@)
+
 VERSION := 0.1.0
 LIBS    := popt jansson ncursesw libbpf libcap-ng libmnl
 WARN    := -Wall -Wextra -Wshadow -Werror
@@ -31,20 +35,20 @@ SKEL        := $(B)/rl_xdp.skel.h
 all: $(B)/rl-agent
 
 $(B)/rl-agent: $(USER_OBJ)
-	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS)
 
 $(B)/user/%.o: user/%.c $(SKEL)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(RL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS) $(RL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(B)/%.bpf.o: bpf/%.bpf.c $(BPF_HEADERS)
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF_CFLAGS) -c -o $@.tmp $<
-	$(BPFTOOL) gen object $@ $@.tmp
+	$(Q)$(CLANG) $(BPF_CFLAGS) -c -o $@.tmp $<
+	$(Q)$(BPFTOOL) gen object $@ $@.tmp
 	@rm -f $@.tmp
 
 $(B)/%.skel.h: $(B)/%.bpf.o
-	$(BPFTOOL) gen skeleton $< name $* > $@.tmp
+	$(Q)$(BPFTOOL) gen skeleton $< name $* > $@.tmp
 	@mv $@.tmp $@
 
 install: $(B)/rl-agent

@@ -11,45 +11,45 @@ TEST_TOOLS := $(B)/tests/rl-send
 
 $(B)/san/%.o: %.c $(SKEL)
 	@mkdir -p $(@D)
-	$(CC) $(SANITIZE) $(RL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(SANITIZE) $(RL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(B)/tests/%.o: tests/%.c $(SKEL)
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(RL_CFLAGS) -MMD -MP -c -o $@ $<
+	$(Q)$(CC) $(CFLAGS) $(RL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(B)/tests/unit-tests: $(UNIT_OBJ)
-	$(CC) $(SANITIZE) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lcriterion -lpthread
+	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lcriterion -lpthread
 
 $(B)/tests/bpf-tests: $(BPF_OBJ)
-	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lcriterion -lpthread
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lcriterion -lpthread
 
 # BPF programs of the tests themselves.
 $(B)/tests/%.bpf.o: tests/%.bpf.c $(BPF_HEADERS)
 	@mkdir -p $(@D)
-	$(CLANG) $(BPF_CFLAGS) -c -o $@.tmp $<
-	$(BPFTOOL) gen object $@ $@.tmp
+	$(Q)$(CLANG) $(BPF_CFLAGS) -c -o $@.tmp $<
+	$(Q)$(BPFTOOL) gen object $@ $@.tmp
 	@rm -f $@.tmp
 
 $(B)/tests/%.skel.h: $(B)/tests/%.bpf.o
-	$(BPFTOOL) gen skeleton $< name $(notdir $*) > $@.tmp
+	$(Q)$(BPFTOOL) gen skeleton $< name $(notdir $*) > $@.tmp
 	@mv $@.tmp $@
 
 $(B)/tests/bpf/parser.o: $(B)/tests/bpf/parse.skel.h
 $(B)/tests/bpf/fixture.o: $(B)/tests/bpf/offer.skel.h
 
 $(B)/tests/rl-send: $(B)/tests/lib/send.o $(B)/tests/lib/frame.o
-	$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -lpopt
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -lpopt
 
 # Fuzzers: run one as `build/tests/fuzz-parse -max_total_time=60`.
 FUZZ := -std=gnu11 $(WARN) -D_GNU_SOURCE -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 
 $(B)/tests/fuzz-parse: tests/fuzz/fuzz_parse.c $(BPF_HEADERS)
 	@mkdir -p $(@D)
-	$(CLANG) $(FUZZ) -o $@ $<
+	$(Q)$(CLANG) $(FUZZ) -o $@ $<
 
 $(B)/tests/fuzz-units: tests/fuzz/fuzz_units.c $(patsubst %,user/%.c,error units target limit) $(wildcard user/*.h bpf/rl_*.h)
 	@mkdir -p $(@D)
-	$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^)
+	$(Q)$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^)
 
 fuzz: $(B)/tests/fuzz-parse $(B)/tests/fuzz-units
 

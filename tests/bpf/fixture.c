@@ -187,7 +187,8 @@ struct rl_limit fixture_limit(struct fixture *fx, const char *target, ...)
 	cr_assert(known || fx->next < FIXTURE_LIMITS);
 	id = 101 + fx->next;
 	cr_assert_eq(rl_limit_compute(&prefix, &terms, known ? &known->limit : NULL, id,
-				      FIXTURE_FIRST_SLOT + fx->next, fx->skel->bss->rl_clock_now, &limit, &err),
+				      FIXTURE_FIRST_SLOT + fx->next, fx->skel->bss->rl_clock_now, &limit,
+				      &err),
 		     0, "%s: %s", target, err.text);
 	if (!known)
 		known = &fx->limits[fx->next++];

@@ -109,14 +109,16 @@ static void hold_to(const struct load *load, const char *target, const char *sou
 	struct rl_frame_spec spec = {.src = source, .len = load->len};
 	static uint8_t frame[RL_FRAME_MAX];
 	size_t len = rl_frame_build(&spec, frame, sizeof(frame));
-	__u64 offered = (__u64)load->each * load->steps, allowed, token = load->bits ? len : 1, burst;
+	__u64 offered = (__u64)load->each * load->steps, allowed, token = load->bits ? len : 1, burst, passed;
 	struct rl_device_count device;
 	struct rl_limit_count count;
 
 	fx.what = load->rate;
 	burst = load->tokens / token;
-	cr_assert_eq(fixture_flood_bytes(&fx, frame, len, (__u32)burst + 1), burst,
-		     "%s: not its burst at once", load->rate);
+	passed = fixture_flood_bytes(&fx, frame, len, (__u32)burst + 1);
+	/* Each frame's bytes are rounded up once, by less than a 4096th of the smallest frame's. */
+	cr_assert(passed <= burst && passed >= burst - (load->bits ? burst / 1000 + 1 : 0),
+		  "%s: %llu of %llu at once", load->rate, passed, burst);
 	offered += burst + 1;
 	fixture_offer(&fx, frame, len, load->step, load->each, load->steps);
 
@@ -342,13 +344,15 @@ Test(rates, the_same_again_is_no_change)
 /* A bucket that slept through more changes than are remembered starts empty, not full. */
 Test(rates, forgotten_generations_start_empty)
 {
+	struct fixture fx = fixture_open();
+
 	for (int i = 0; i < PAIRS; i++) {
-		for (int changes = 1; changes <= 300; changes += changes < 8 ? 1 : 73) {
-			struct fixture fx = fixture_open();
-			struct rl_frame_spec spec = {.src = sources[i]};
+		struct rl_frame_spec spec = {.src = sources[i]};
+
+		for (int changes = 1; changes <= 600; changes += changes < 8 ? 1 : 37) {
+			struct rl_limit limit = fixture_limit(&fx, targets[i], "10pps", "100", NULL);
 			bool remembered = changes <= RL_PAST;
 
-			fixture_limit(&fx, targets[i], "10pps", "100", NULL);
 			cr_assert_eq(fixture_flood(&fx, &spec, 50), 50);
 			for (int n = 0; n < changes; n++)
 				fixture_limit(&fx, targets[i], n % 2 ? "10pps" : "20pps", "100", NULL);
@@ -358,10 +362,11 @@ Test(rates, forgotten_generations_start_empty)
 			else
 				cr_assert_eq(fixture_flood(&fx, &spec, 200), 0, "%s: %d changes", targets[i],
 					     changes);
-			cr_assert_leq(fixture_limit_count(&fx, &fx.limits[0].limit).passed.packets, 100);
-			fixture_close(&fx);
+			cr_assert_leq(fixture_limit_count(&fx, &limit).passed.packets, 100);
+			fixture_unlimit(&fx, targets[i]);
 		}
 	}
+	fixture_close(&fx);
 }
 
 /* A limit that never stops changing under load: the bound holds, with the rate of each moment, and so
@@ -380,24 +385,24 @@ static void loop_of_changes(const char *target, const char *source)
 	unsigned int seed = 7;
 	struct rl_limit limit;
 
-	fixture_limit(&fx, target, rates[0], "500", NULL);
-	cr_assert_eq(fixture_flood(&fx, &spec, 600), 500);
-	for (int change = 0; change < 3000; change++) {
+	fixture_limit(&fx, target, rates[0], "50", NULL);
+	cr_assert_eq(fixture_flood(&fx, &spec, 60), 50);
+	for (int change = 0; change < 1500; change++) {
 		int pick = rand_r(&seed) % 7;
 
 		/* A flood before each change and after it; a step earns less than the burst. */
-		limit = fixture_limit(&fx, target, rates[pick], "500", NULL);
+		limit = fixture_limit(&fx, target, rates[pick], "50", NULL);
 		for (int step = rand_r(&seed) % 4; step >= 0; step--) {
-			__u64 ns = (__u64)rand_r(&seed) % (300 * SEC / per_second[pick]);
+			__u64 ns = (__u64)rand_r(&seed) % (20 * SEC / per_second[pick]);
 
-			cr_assert_geq(fixture_run(&fx, frame, len, 400), 0);
+			cr_assert_geq(fixture_run(&fx, frame, len, 25), 0);
 			fixture_advance(&fx, ns);
 			earned += (u128)ns * per_second[pick];
-			cr_assert_geq(fixture_run(&fx, frame, len, 400), 0);
-			fixture_account(&fx, 800, 800 * len);
+			cr_assert_geq(fixture_run(&fx, frame, len, 25), 0);
+			fixture_account(&fx, 50, 50 * len);
 		}
 	}
-	allowed = 500 + (__u64)(earned / SEC);
+	allowed = 50 + (__u64)(earned / SEC);
 	passed = fixture_limit_count(&fx, &limit).passed.packets;
 	cr_assert_leq(passed, allowed, "%s: %llu passed, allowed %llu", source, passed, allowed);
 	cr_assert_geq(passed + 1, allowed - allowed / 1000, "%s: %llu passed of %llu", source, passed,
