@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <linux/if_packet.h>
 #include <net/if.h>
+#include <netinet/ether.h>
 #include <popt.h>
 #include <signal.h>
 #include <stdint.h>
@@ -97,14 +98,11 @@ static void fail(const char *what, const char *which)
 
 static void parse_mac(const char *text, uint8_t mac[6])
 {
-	unsigned int byte[6];
-	char rest;
+	struct ether_addr address;
 
-	if (sscanf(text, "%2x:%2x:%2x:%2x:%2x:%2x%c", &byte[0], &byte[1], &byte[2], &byte[3], &byte[4],
-		   &byte[5], &rest) != 6)
+	if (!ether_aton_r(text, &address))
 		fail("not a MAC address", text);
-	for (int i = 0; i < 6; i++)
-		mac[i] = (uint8_t)byte[i];
+	memcpy(mac, address.ether_addr_octet, 6);
 }
 
 static void build_template(const struct options *options, const char *src, struct template *out)

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * bench.c - what the packet program costs over an empty XDP_DROP, ns per packet, by number of sources and verdict.
+ *
+ * One `any` limit in packets, a table of a million sources that is full before anything is measured, the precise clock
+ * as shipped. Each round measures everything once, so that what drifts hits all alike; the cost is the median over the
+ * rounds of the difference within a round. No device is involved: BPF_PROG_TEST_RUN on one CPU.
+ */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <jansson.h>
+#include <popt.h>
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../user/limit.h"
+#include "../../user/target.h"
+#include "../../user/units.h"
+#include "../lib/frame.h"
+#include "bench/bench.skel.h"
+#include "rl_xdp.skel.h"
+
+#define TABLE	   1000000
+#define STRIDE	   7368787 /* prime */
+#define ROUNDS	   9
+#define ROUNDS_MIN 7
+#define PACKETS	   4000000
+#define QUICK	   200000
+#define NOISY	   0.10 /* spread of the empty program's quartiles, over its median */
+
+enum { EMPTY, PASSING, REJECTED, PROGRAMS };
+static const char *const program_names[PROGRAMS] = {"empty", "passing", "rejected"};
+static const __u32 source_counts[] = {1, 16384, TABLE};
+#define COUNTS ((int)(sizeof(source_counts) / sizeof(source_counts[0])))
+
+struct bench_run {
+	struct bench *driver;
+	struct rl_xdp *limiter[PROGRAMS]; /* NULL for EMPTY */
+	uint8_t frame[RL_FRAME_MAX];
+	size_t len;
+	int rounds;
+	__u32 packets;
+	double ns[COUNTS][PROGRAMS][ROUNDS];
+	double verdicts[COUNTS][PROGRAMS]; /* share of packets that passed, over all rounds */
+};
+
+static int complain(const char *what, int error)
+{
+	fprintf(stderr, "bench: %s: %s\n", what, strerror(-error));
+	return error;
+}
+
+static int set_any_limit(const struct rl_xdp *skel, const char *rate, const char *burst)
+{
+	struct rl_terms terms = {};
+	struct rl_error err = {};
+	struct rl_prefix any;
+	struct rl_limit limit;
+	int error = rl_target_parse("any", &any, &err);
+
+	error = error ? error : rl_rate_parse(rate, &terms, &err);
+	error = error ? error : rl_burst_parse(burst, &terms, &err);
+	error = error ? error : rl_terms_complete(&terms, &err);
+	error = error ? error : rl_limit_compute(&any, &terms, NULL, 1, 0, &limit, &err);
+	if (error)
+		fprintf(stderr, "bench: %s\n", err.text);
+	return error ? error : bpf_map_update_elem(bpf_map__fd(skel->maps.rl_policy), &any, &limit, BPF_ANY);
+}
+
+/* The program as attach loads it, but for the pins. */
+static struct rl_xdp *load_limiter(const char *rate, const char *burst)
+{
+	struct rl_xdp *skel = rl_xdp__open();
+
+	if (!skel)
+		return NULL;
+	rl_limit_nd(&skel->bss->rl_nd_limit);
+	bpf_map__set_max_entries(skel->maps.rl_sources, TABLE);
+	if (rl_xdp__load(skel) || set_any_limit(skel, rate, burst)) {
+		rl_xdp__destroy(skel);
+		return NULL;
+	}
+	return skel;
+}
+
+static int load(struct bench_run *run)
+{
+	int fds[PROGRAMS];
+
+	run->driver = bench__open_and_load();
+	run->limiter[PASSING] = load_limiter("148.8mpps", "10m");
+	run->limiter[REJECTED] = load_limiter("1/h", "1");
+	if (!run->driver || !run->limiter[PASSING] || !run->limiter[REJECTED])
+		return complain("loading the programs (this needs root)", -EPERM);
+	fds[EMPTY] = bpf_program__fd(run->driver->progs.empty);
+	fds[PASSING] = bpf_program__fd(run->limiter[PASSING]->progs.rl_xdp);
+	fds[REJECTED] = bpf_program__fd(run->limiter[REJECTED]->progs.rl_xdp);
+	for (__u32 i = 0; i < PROGRAMS; i++) {
+		int error =
+		    bpf_map_update_elem(bpf_map__fd(run->driver->maps.programs), &i, &fds[i], BPF_ANY);
+
+		if (error)
+			return complain("chaining the programs", error);
+	}
+	run->len = rl_frame_build(&(struct rl_frame_spec){.src = "10.0.0.0"}, run->frame, sizeof(run->frame));
+	return 0;
+}
+
+/* Nanoseconds of this thread's own time: what another process takes is no cost of the program. */
+static double cpu_time(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
+}
+
+/* Send packets of `sources` sources; with stride 0 at random, else each in turn. Returns ns per packet, or below 0. */
+static double send_packets(const struct bench_run *run, int program, __u32 sources, __u32 stride, __u32 packets)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = run->frame, .data_size_in = (__u32)run->len,
+		    .repeat = (int)packets);
+	struct bench__bss *bss = run->driver->bss;
+	double start = cpu_time();
+	int error;
+
+	bss->program = (__u32)program;
+	bss->sources = sources;
+	bss->stride = stride;
+	error = bpf_prog_test_run_opts(bpf_program__fd(run->driver->progs.bench), &opts);
+	if (error || opts.retval == XDP_ABORTED)
+		return complain("test run", error ? error : -EIO);
+	return (cpu_time() - start) / packets;
+}
+
+static struct rl_limit_count count_limit(const struct rl_xdp *skel)
+{
+	struct rl_limit_count per_cpu[256], sum = {};
+	__u32 slot = 0;
+	int cpus = libbpf_num_possible_cpus();
+
+	if (cpus > 256 || bpf_map_lookup_elem(bpf_map__fd(skel->maps.rl_limit_count), &slot, per_cpu))
+		return sum;
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		sum.passed.packets += per_cpu[cpu].passed.packets;
+		sum.dropped.packets += per_cpu[cpu].dropped.packets;
+	}
+	return sum;
+}
+
+/* One measurement, and what became of its packets: a run that passed what it should reject measures something else. */
+static int measure(struct bench_run *run, int round, int count, int program)
+{
+	struct rl_limit_count before = {}, after = {};
+	double ns;
+
+	if (run->limiter[program])
+		before = count_limit(run->limiter[program]);
+	send_packets(run, program, source_counts[count], 0, run->packets / 10);
+	if (run->limiter[program])
+		before = count_limit(run->limiter[program]);
+	ns = send_packets(run, program, source_counts[count], 0, run->packets);
+	if (ns < 0)
+		return -EIO;
+	if (run->limiter[program])
+		after = count_limit(run->limiter[program]);
+	run->ns[count][program][round] = ns;
+	run->verdicts[count][program] += (double)(after.passed.packets - before.passed.packets) / run->packets / run->rounds;
+	return 0;
+}
+
+static int measure_all(struct bench_run *run)
+{
+	for (int program = PASSING; program < PROGRAMS; program++)
+		if (send_packets(run, program, TABLE, STRIDE, 2 * TABLE) < 0)
+			return -EIO;
+	for (int round = 0; round < run->rounds; round++)
+		for (int count = 0; count < COUNTS; count++)
+			for (int program = 0; program < PROGRAMS; program++)
+				if (measure(run, round, count, program))
+					return -EIO;
+	return 0;
+}
+
+struct spread {
+	double median, low, high; /* and the quartiles */
+};
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static struct spread spread_of(const double *values, int n)
+{
+	double sorted[ROUNDS];
+
+	memcpy(sorted, values, sizeof(*values) * (size_t)n);
+	qsort(sorted, (size_t)n, sizeof(*sorted), compare);
+	return (struct spread){.median = n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2,
+			       .low = sorted[n / 4],
+			       .high = sorted[n - 1 - n / 4]};
+}
+
+/* A program's cost over the empty one, within each round. */
+static struct spread cost(const struct bench_run *run, int count, int program)
+{
+	double over[ROUNDS];
+
+	for (int round = 0; round < run->rounds; round++)
+		over[round] = run->ns[count][program][round] - run->ns[count][EMPTY][round];
+	return spread_of(over, run->rounds);
+}
+
+static bool noisy(const struct bench_run *run)
+{
+	for (int count = 0; count < COUNTS; count++) {
+		struct spread empty = spread_of(run->ns[count][EMPTY], run->rounds);
+
+		if (empty.high - empty.low > NOISY * empty.median)
+			return true;
+	}
+	return false;
+}
+
+static void print(const struct bench_run *run)
+{
+	printf("%10s  %-9s %14s %22s  %s\n", "sources", "verdict", "ns per packet", "over XDP_DROP (quartiles)",
+	       "passed");
+	for (int count = 0; count < COUNTS; count++) {
+		for (int program = 0; program < PROGRAMS; program++) {
+			struct spread whole = spread_of(run->ns[count][program], run->rounds);
+			struct spread over = cost(run, count, program);
+
+			printf("%10u  %-9s %14.1f", source_counts[count], program_names[program], whole.median);
+			if (program != EMPTY)
+				printf(" %9.1f (%.1f to %.1f)  %.2f %%", over.median, over.low, over.high,
+				       100 * run->verdicts[count][program]);
+			printf("\n");
+		}
+	}
+	if (noisy(run))
+		printf("warning: the empty program's own times spread by more than %.0f %%: the machine is busy, and "
+		       "these figures are rough\n",
+		       100 * NOISY);
+}
+
+static double round_ns(double ns)
+{
+	return (double)(long long)(ns * 100 + (ns < 0 ? -0.5 : 0.5)) / 100;
+}
+
+static int write_json(const struct bench_run *run, const char *path)
+{
+	json_t *results = json_array(), *root;
+	struct utsname kernel;
+	int error;
+
+	uname(&kernel);
+	for (int count = 0; count < COUNTS; count++) {
+		for (int program = PASSING; program < PROGRAMS; program++) {
+			struct spread whole = spread_of(run->ns[count][program], run->rounds);
+			struct spread over = cost(run, count, program);
+
+			json_array_append_new(
+			    results, json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f}", "sources",
+					       (int)source_counts[count], "verdict", program_names[program],
+					       "ns", round_ns(whole.median), "over_drop_ns", round_ns(over.median),
+					       "over_drop_ns_q1", round_ns(over.low), "over_drop_ns_q3",
+					       round_ns(over.high), "passed_share", run->verdicts[count][program]));
+		}
+	}
+	root = json_pack("{s:i, s:s, s:s, s:s, s:i, s:i, s:i, s:b, s:o}", "schema_version", 1, "kernel", kernel.release,
+			 "clock", "precise", "store", "lru", "table", TABLE, "rounds", run->rounds, "packets",
+			 (int)run->packets, "noisy", noisy(run), "results", results);
+	error = root ? json_dump_file(root, path, JSON_INDENT(2)) : -1;
+	json_decref(root);
+	return error ? complain(path, -EIO) : 0;
+}
+
+static int stay_on_this_cpu(void)
+{
+	cpu_set_t set;
+	int cpu = sched_getcpu();
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu < 0 ? 0 : cpu, &set);
+	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
+}
+
+int main(int argc, const char **argv)
+{
+	static struct bench_run run = {.rounds = ROUNDS, .packets = PACKETS};
+	const char *path = "build/bench.json";
+	int quick = 0, error;
+	struct poptOption options[] = {
+	    {"json", 0, POPT_ARG_STRING, &path, 0, "where the figures go, build/bench.json", "FILE"},
+	    {"quick", 0, POPT_ARG_NONE, &quick, 0, "few packets: to see that it works, not to compare", NULL},
+	    POPT_AUTOHELP POPT_TABLEEND};
+	poptContext context = poptGetContext("bench", argc, argv, options, 0);
+
+	error = poptGetNextOpt(context);
+	if (error < -1 || poptPeekArg(context)) {
+		fprintf(stderr, "bench: %s\n",
+			error < -1 ? poptStrerror(error) : "takes no words, only --json FILE and --quick");
+		poptFreeContext(context);
+		return 1;
+	}
+	if (quick) {
+		run.rounds = ROUNDS_MIN;
+		run.packets = QUICK;
+	}
+	error = stay_on_this_cpu();
+	error = error ? error : load(&run);
+	error = error ? error : measure_all(&run);
+	if (!error) {
+		print(&run);
+		error = write_json(&run, path);
+	}
+	bench__destroy(run.driver);
+	for (int program = PASSING; program < PROGRAMS; program++)
+		rl_xdp__destroy(run.limiter[program]);
+	poptFreeContext(context);
+	return error ? 2 : 0;
+}
