@@ -7,8 +7,12 @@
 
 #include "admit.bpf.h"
 
-/* "frags": frames of several buffers (jumbo frames, LRO) reach it too; headers are in the first buffer. */
-SEC("xdp.frags")
+/*
+ * Loaded with BPF_F_XDP_HAS_FRAGS (Linux 5.18), so that frames of several buffers (jumbo frames, LRO) reach it too; their
+ * headers are in the first buffer. The flag is the loader's to set: a section named "xdp.frags" would force it, and
+ * `attach --no-frags` is there for drivers that refuse it.
+ */
+SEC("xdp")
 int rl_xdp(struct xdp_md *ctx)
 {
 	const void *data = (const void *)(long)ctx->data;

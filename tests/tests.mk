@@ -40,6 +40,26 @@ $(B)/tests/bpf/fixture.o: $(B)/tests/bpf/offer.skel.h
 $(B)/tests/rl-send: $(B)/tests/lib/send.o $(B)/tests/lib/frame.o
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -lpopt
 
+# The benchmark (scripts/bench). Its objects stand apart: build/tests/bench is the program.
+$(B)/bench/%.bpf.o: tests/bench/%.bpf.c
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -c -o $@.tmp $<
+	$(Q)$(BPFTOOL) gen object $@ $@.tmp
+	@rm -f $@.tmp
+
+$(B)/bench/%.skel.h: $(B)/bench/%.bpf.o
+	$(Q)$(BPFTOOL) gen skeleton $< name $(notdir $*) > $@.tmp
+	@mv $@.tmp $@
+
+$(B)/bench/%.o: tests/bench/%.c $(SKEL) $(B)/bench/bench.skel.h
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(RL_CFLAGS) -MMD -MP -c -o $@ $<
+
+BENCH_OBJ := $(B)/bench/bench.o $(B)/tests/lib/frame.o $(PURE_OBJ)
+$(B)/tests/bench: $(BENCH_OBJ)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS)
+
 # Fuzzers: run one as `build/tests/fuzz-parse -max_total_time=60`.
 FUZZ := -std=gnu11 $(WARN) -D_GNU_SOURCE -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all
 
@@ -62,4 +82,4 @@ check: all tests
 	scripts/test --no-install
 
 .PHONY: unit fuzz tests check
--include $(UNIT_OBJ:.o=.d) $(BPF_OBJ:.o=.d)
+-include $(UNIT_OBJ:.o=.d) $(BPF_OBJ:.o=.d) $(BENCH_OBJ:.o=.d)

@@ -109,8 +109,7 @@ int rl_program_load(const struct rl_state *state, bool fresh, const struct rl_lo
 	program->frags = options->frags;
 	program->skel->rodata->rl_device_slot = options->slot;
 	rl_limit_nd(&program->skel->bss->rl_nd_limit);
-	if (!options->frags)
-		bpf_program__set_flags(program->skel->progs.rl_xdp, 0);
+	bpf_program__set_flags(program->skel->progs.rl_xdp, options->frags ? BPF_F_XDP_HAS_FRAGS : 0);
 	rc = maps_set_up(program->skel, state, fresh, options->max_sources);
 	if (!rc)
 		rc = rl_xdp__load(program->skel);

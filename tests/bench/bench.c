@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * bench.c - what the packet program costs over an empty XDP_DROP, ns per packet, by number of sources and verdict.
+ * bench.c - what the packet program costs over an empty XDP_DROP, ns per packet, by number of sources and
+ * verdict.
  *
- * One `any` limit in packets, a table of a million sources that is full before anything is measured, the precise clock
- * as shipped. Each round measures everything once, so that what drifts hits all alike; the cost is the median over the
- * rounds of the difference within a round. No device is involved: BPF_PROG_TEST_RUN on one CPU.
+ * One `any` limit in packets, the precise clock as shipped, a table for a million sources, filled before
+ * anything is measured by as many sources as are measured. Each round measures everything once, so that what
+ * drifts hits all alike; the cost is the median over the rounds of the difference within a round. No device
+ * is involved: BPF_PROG_TEST_RUN on one CPU.
  */
 #include <bpf/bpf.h>
 #include <errno.h>
@@ -41,13 +43,13 @@ static const __u32 source_counts[] = {1, 16384, TABLE};
 
 struct bench_run {
 	struct bench *driver;
-	struct rl_xdp *limiter[PROGRAMS]; /* NULL for EMPTY */
+	struct rl_xdp *limiter[COUNTS][PROGRAMS]; /* each with its own table; NULL for EMPTY */
 	uint8_t frame[RL_FRAME_MAX];
 	size_t len;
 	int rounds;
 	__u32 packets;
 	double ns[COUNTS][PROGRAMS][ROUNDS];
-	double verdicts[COUNTS][PROGRAMS]; /* share of packets that passed, over all rounds */
+	double passed[COUNTS][PROGRAMS]; /* share of packets, over all rounds */
 };
 
 static int complain(const char *what, int error)
@@ -67,7 +69,7 @@ static int set_any_limit(const struct rl_xdp *skel, const char *rate, const char
 	error = error ? error : rl_rate_parse(rate, &terms, &err);
 	error = error ? error : rl_burst_parse(burst, &terms, &err);
 	error = error ? error : rl_terms_complete(&terms, &err);
-	error = error ? error : rl_limit_compute(&any, &terms, NULL, 1, 0, &limit, &err);
+	error = error ? error : rl_limit_compute(&any, &terms, NULL, 1, 0, 0, &limit, &err);
 	if (error)
 		fprintf(stderr, "bench: %s\n", err.text);
 	return error ? error : bpf_map_update_elem(bpf_map__fd(skel->maps.rl_policy), &any, &limit, BPF_ANY);
@@ -82,6 +84,7 @@ static struct rl_xdp *load_limiter(const char *rate, const char *burst)
 		return NULL;
 	rl_limit_nd(&skel->bss->rl_nd_limit);
 	bpf_map__set_max_entries(skel->maps.rl_sources, TABLE);
+	bpf_program__set_flags(skel->progs.rl_xdp, BPF_F_XDP_HAS_FRAGS);
 	if (rl_xdp__load(skel) || set_any_limit(skel, rate, burst)) {
 		rl_xdp__destroy(skel);
 		return NULL;
@@ -89,24 +92,43 @@ static struct rl_xdp *load_limiter(const char *rate, const char *burst)
 	return skel;
 }
 
+/* A program's index in the driver's array. */
+static __u32 index_of(int count, int program)
+{
+	return (__u32)(count * PROGRAMS + program);
+}
+
+/* One program of the driver's array. */
+static int load_program(struct bench_run *run, int count, int program)
+{
+	int fd = bpf_program__fd(run->driver->progs.empty), error;
+	__u32 index = index_of(count, program);
+
+	if (program != EMPTY) {
+		struct rl_xdp *limiter =
+		    program == PASSING ? load_limiter("148.8mpps", "10m") : load_limiter("1/h", "1");
+
+		if (!limiter)
+			return complain("loading the packet program", -EPERM);
+		run->limiter[count][program] = limiter;
+		fd = bpf_program__fd(limiter->progs.rl_xdp);
+	}
+	error = bpf_map_update_elem(bpf_map__fd(run->driver->maps.programs), &index, &fd, BPF_ANY);
+	return error ? complain("chaining the programs", error) : 0;
+}
+
 static int load(struct bench_run *run)
 {
-	int fds[PROGRAMS];
-
 	run->driver = bench__open_and_load();
-	run->limiter[PASSING] = load_limiter("148.8mpps", "10m");
-	run->limiter[REJECTED] = load_limiter("1/h", "1");
-	if (!run->driver || !run->limiter[PASSING] || !run->limiter[REJECTED])
-		return complain("loading the programs (this needs root)", -EPERM);
-	fds[EMPTY] = bpf_program__fd(run->driver->progs.empty);
-	fds[PASSING] = bpf_program__fd(run->limiter[PASSING]->progs.rl_xdp);
-	fds[REJECTED] = bpf_program__fd(run->limiter[REJECTED]->progs.rl_xdp);
-	for (__u32 i = 0; i < PROGRAMS; i++) {
-		int error =
-		    bpf_map_update_elem(bpf_map__fd(run->driver->maps.programs), &i, &fds[i], BPF_ANY);
+	if (!run->driver)
+		return complain("loading the driver (this needs root)", -EPERM);
+	for (int count = 0; count < COUNTS; count++) {
+		for (int program = 0; program < PROGRAMS; program++) {
+			int error = load_program(run, count, program);
 
-		if (error)
-			return complain("chaining the programs", error);
+			if (error)
+				return error;
+		}
 	}
 	run->len = rl_frame_build(&(struct rl_frame_spec){.src = "10.0.0.0"}, run->frame, sizeof(run->frame));
 	return 0;
@@ -121,8 +143,8 @@ static double cpu_time(void)
 	return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
 }
 
-/* Send packets of `sources` sources; with stride 0 at random, else each in turn. Returns ns per packet, or below 0. */
-static double send_packets(const struct bench_run *run, int program, __u32 sources, __u32 stride, __u32 packets)
+/* Send packets of random sources, or with a stride of each in turn. Returns ns per packet, or below 0. */
+static double send_packets(const struct bench_run *run, int count, int program, __u32 stride, __u32 packets)
 {
 	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = run->frame, .data_size_in = (__u32)run->len,
 		    .repeat = (int)packets);
@@ -130,8 +152,8 @@ static double send_packets(const struct bench_run *run, int program, __u32 sourc
 	double start = cpu_time();
 	int error;
 
-	bss->program = (__u32)program;
-	bss->sources = sources;
+	bss->program = index_of(count, program);
+	bss->sources = source_counts[count];
 	bss->stride = stride;
 	error = bpf_prog_test_run_opts(bpf_program__fd(run->driver->progs.bench), &opts);
 	if (error || opts.retval == XDP_ABORTED)
@@ -154,32 +176,36 @@ static struct rl_limit_count count_limit(const struct rl_xdp *skel)
 	return sum;
 }
 
-/* One measurement, and what became of its packets: a run that passed what it should reject measures something else. */
+/*
+ * One measurement, and what became of its packets: a run that passed what it should reject measures something
+ * else.
+ */
 static int measure(struct bench_run *run, int round, int count, int program)
 {
+	const struct rl_xdp *limiter = run->limiter[count][program];
 	struct rl_limit_count before = {}, after = {};
 	double ns;
 
-	if (run->limiter[program])
-		before = count_limit(run->limiter[program]);
-	send_packets(run, program, source_counts[count], 0, run->packets / 10);
-	if (run->limiter[program])
-		before = count_limit(run->limiter[program]);
-	ns = send_packets(run, program, source_counts[count], 0, run->packets);
+	send_packets(run, count, program, 0, run->packets / 10); /* caches belong to the program before it */
+	if (limiter)
+		before = count_limit(limiter);
+	ns = send_packets(run, count, program, 0, run->packets);
 	if (ns < 0)
 		return -EIO;
-	if (run->limiter[program])
-		after = count_limit(run->limiter[program]);
+	if (limiter)
+		after = count_limit(limiter);
 	run->ns[count][program][round] = ns;
-	run->verdicts[count][program] += (double)(after.passed.packets - before.passed.packets) / run->packets / run->rounds;
+	run->passed[count][program] +=
+	    (double)(after.passed.packets - before.passed.packets) / run->packets / run->rounds;
 	return 0;
 }
 
 static int measure_all(struct bench_run *run)
 {
-	for (int program = PASSING; program < PROGRAMS; program++)
-		if (send_packets(run, program, TABLE, STRIDE, 2 * TABLE) < 0)
-			return -EIO;
+	for (int count = 0; count < COUNTS; count++)
+		for (int program = PASSING; program < PROGRAMS; program++)
+			if (send_packets(run, count, program, STRIDE, 2 * source_counts[count]) < 0)
+				return -EIO;
 	for (int round = 0; round < run->rounds; round++)
 		for (int count = 0; count < COUNTS; count++)
 			for (int program = 0; program < PROGRAMS; program++)
@@ -233,22 +259,24 @@ static bool noisy(const struct bench_run *run)
 
 static void print(const struct bench_run *run)
 {
-	printf("%10s  %-9s %14s %22s  %s\n", "sources", "verdict", "ns per packet", "over XDP_DROP (quartiles)",
-	       "passed");
+	printf("%10s  %-9s %14s %22s  %s\n", "sources", "verdict", "ns per packet",
+	       "over XDP_DROP (quartiles)", "passed");
 	for (int count = 0; count < COUNTS; count++) {
 		for (int program = 0; program < PROGRAMS; program++) {
 			struct spread whole = spread_of(run->ns[count][program], run->rounds);
 			struct spread over = cost(run, count, program);
 
-			printf("%10u  %-9s %14.1f", source_counts[count], program_names[program], whole.median);
+			printf("%10u  %-9s %14.1f", source_counts[count], program_names[program],
+			       whole.median);
 			if (program != EMPTY)
 				printf(" %9.1f (%.1f to %.1f)  %.2f %%", over.median, over.low, over.high,
-				       100 * run->verdicts[count][program]);
+				       100 * run->passed[count][program]);
 			printf("\n");
 		}
 	}
 	if (noisy(run))
-		printf("warning: the empty program's own times spread by more than %.0f %%: the machine is busy, and "
+		printf("warning: the empty program's own times spread by more than %.0f %%: the machine is "
+		       "busy, and "
 		       "these figures are rough\n",
 		       100 * NOISY);
 }
@@ -271,16 +299,17 @@ static int write_json(const struct bench_run *run, const char *path)
 			struct spread over = cost(run, count, program);
 
 			json_array_append_new(
-			    results, json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f}", "sources",
-					       (int)source_counts[count], "verdict", program_names[program],
-					       "ns", round_ns(whole.median), "over_drop_ns", round_ns(over.median),
-					       "over_drop_ns_q1", round_ns(over.low), "over_drop_ns_q3",
-					       round_ns(over.high), "passed_share", run->verdicts[count][program]));
+			    results,
+			    json_pack("{s:i, s:s, s:f, s:f, s:f, s:f, s:f}", "sources",
+				      (int)source_counts[count], "verdict", program_names[program], "ns",
+				      round_ns(whole.median), "over_drop_ns", round_ns(over.median),
+				      "over_drop_ns_q1", round_ns(over.low), "over_drop_ns_q3",
+				      round_ns(over.high), "passed_share", run->passed[count][program]));
 		}
 	}
-	root = json_pack("{s:i, s:s, s:s, s:s, s:i, s:i, s:i, s:b, s:o}", "schema_version", 1, "kernel", kernel.release,
-			 "clock", "precise", "store", "lru", "table", TABLE, "rounds", run->rounds, "packets",
-			 (int)run->packets, "noisy", noisy(run), "results", results);
+	root = json_pack("{s:i, s:s, s:s, s:s, s:i, s:i, s:i, s:b, s:o}", "schema_version", 1, "kernel",
+			 kernel.release, "clock", "precise", "store", "lru", "table", TABLE, "rounds",
+			 run->rounds, "packets", (int)run->packets, "noisy", noisy(run), "results", results);
 	error = root ? json_dump_file(root, path, JSON_INDENT(2)) : -1;
 	json_decref(root);
 	return error ? complain(path, -EIO) : 0;
@@ -326,8 +355,9 @@ int main(int argc, const char **argv)
 		error = write_json(&run, path);
 	}
 	bench__destroy(run.driver);
-	for (int program = PASSING; program < PROGRAMS; program++)
-		rl_xdp__destroy(run.limiter[program]);
+	for (int count = 0; count < COUNTS; count++)
+		for (int program = PASSING; program < PROGRAMS; program++)
+			rl_xdp__destroy(run.limiter[count][program]);
 	poptFreeContext(context);
 	return error ? 2 : 0;
 }

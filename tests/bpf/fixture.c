@@ -98,6 +98,7 @@ struct fixture fixture_open_with(const struct fixture_options *options)
 	bpf_map__set_max_entries(fx.skel->maps.rl_limit_count, FIXTURE_FIRST_SLOT + FIXTURE_LIMITS);
 	if (options->fixed_table)
 		bpf_map__set_type(fx.skel->maps.rl_sources, BPF_MAP_TYPE_HASH);
+	bpf_program__set_flags(fx.skel->progs.rl_xdp, BPF_F_XDP_HAS_FRAGS);
 	cr_assert_eq(rl_xdp__load(fx.skel), 0, "the program doesn't load");
 	fx.program = bpf_program__fd(fx.skel->progs.rl_xdp);
 	fixture_clock(&fx, FIXTURE_CLOCK);

@@ -28,7 +28,6 @@
 #define FIXTURE_FIRST_SLOT  9			/* likewise */
 #define FIXTURE_CLOCK	    1000000000000000ULL /* where the clock begins, ns */
 #define FIXTURE_MAX_SOURCES 4096
-#define NS		    1ULL
 #define US		    1000ULL
 #define MS		    1000000ULL
 #define SEC		    1000000000ULL

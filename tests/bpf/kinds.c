@@ -10,6 +10,14 @@
 #define BAD	 RL_PACKET_MALFORMED
 #define ND	 RL_PACKET_ND
 #define EXT(n)	 .ext_count = (n), .ext
+#define X(t, n)                                                                                              \
+	{                                                                                                    \
+		.type = (t), .len = (n)                                                                      \
+	}
+#define F(field)                                                                                             \
+	{                                                                                                    \
+		.type = FRAG, .fragment = (field)                                                            \
+	}
 
 enum {
 	HOP = 0,
@@ -78,37 +86,40 @@ const struct kind kinds[] = {
     {"v6 two customer tags", {V6, .vlan = {0x8100, 0x8100}}, IP(PORTS, UDP)},
     {"v6 three tags", {V6, .vlan = {0x88a8, 0x8100, 0x8100}}, .result = RL_PARSE_UNPARSED},
     {"v6 four tags", {V6, .vlan = {0x8100, 0x8100, 0x8100, 0x8100}}, .result = RL_PARSE_UNPARSED},
-    {"v6 hop-by-hop", {V6, EXT(1) = {{HOP}}}, IP(PORTS, UDP)},
-    {"v6 routing", {V6, EXT(1) = {{ROUTING, 2}}}, IP(PORTS, UDP)},
-    {"v6 destination", {V6, EXT(1) = {{DEST, 1}}}, IP(PORTS, UDP)},
-    {"v6 authentication", {V6, EXT(1) = {{AH, 4}}}, IP(PORTS, UDP)},
-    {"v6 mobility", {V6, EXT(1) = {{MOBILITY}}}, IP(PORTS, UDP)},
-    {"v6 host identity", {V6, EXT(1) = {{HIP}}}, IP(PORTS, UDP)},
-    {"v6 shim6", {V6, EXT(1) = {{SHIM6}}}, IP(PORTS, UDP)},
-    {"v6 chain", {V6, .proto = TCP, EXT(4) = {{HOP, 1}, {ROUTING, 2}, {DEST}, {AH, 4}}}, IP(PORTS, TCP)},
-    {"v6 chain to esp", {V6, .proto = ESP, EXT(2) = {{HOP}, {DEST}}}, IP(0, ESP)},
+    {"v6 hop-by-hop", {V6, EXT(1) = {X(HOP, 0)}}, IP(PORTS, UDP)},
+    {"v6 routing", {V6, EXT(1) = {X(ROUTING, 2)}}, IP(PORTS, UDP)},
+    {"v6 destination", {V6, EXT(1) = {X(DEST, 1)}}, IP(PORTS, UDP)},
+    {"v6 authentication", {V6, EXT(1) = {X(AH, 4)}}, IP(PORTS, UDP)},
+    {"v6 mobility", {V6, EXT(1) = {X(MOBILITY, 0)}}, IP(PORTS, UDP)},
+    {"v6 host identity", {V6, EXT(1) = {X(HIP, 0)}}, IP(PORTS, UDP)},
+    {"v6 shim6", {V6, EXT(1) = {X(SHIM6, 0)}}, IP(PORTS, UDP)},
+    {"v6 chain",
+     {V6, .proto = TCP, EXT(4) = {X(HOP, 1), X(ROUTING, 2), X(DEST, 0), X(AH, 4)}},
+     IP(PORTS, TCP)},
+    {"v6 chain to esp", {V6, .proto = ESP, EXT(2) = {X(HOP, 0), X(DEST, 0)}}, IP(0, ESP)},
     {"v6 eight headers",
-     {V6, EXT(8) = {{HOP}, {DEST}, {DEST}, {DEST}, {DEST}, {DEST}, {DEST}, {DEST}}},
+     {V6, EXT(8) = {X(HOP, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0),
+		    X(DEST, 0)}},
      IP(PORTS, UDP)},
     {"v6 nine headers",
-     {V6, EXT(9) = {{HOP}, {DEST}, {DEST}, {DEST}, {DEST}, {DEST}, {DEST}, {DEST}, {DEST}}},
+     {V6, EXT(9) = {X(HOP, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0),
+		    X(DEST, 0), X(DEST, 0)}},
      IP(0, DEST)},
     {"v6 twelve headers",
-     {V6,
-      EXT(12) =
-	  {{HOP}, {DEST}, {DEST}, {DEST}, {DEST}, {DEST}, {DEST}, {DEST}, {DEST}, {DEST}, {DEST}, {DEST}}},
+     {V6, EXT(12) = {X(HOP, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0),
+		     X(DEST, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0)}},
      IP(0, DEST)},
-    {"v6 longest header", {V6, EXT(1) = {{DEST, 255}}}, IP(PORTS, UDP)},
-    {"v6 longest authentication", {V6, EXT(1) = {{AH, 255}}}, IP(PORTS, UDP)},
-    {"v6 longest header, cut", {V6, EXT(1) = {{DEST, 255}}}, .cut = 70, IP(0, UDP)},
-    {"v6 header cut short", {V6, EXT(1) = {{DEST}}}, .cut = 61, IP(0, DEST)},
+    {"v6 longest header", {V6, EXT(1) = {X(DEST, 255)}}, IP(PORTS, UDP)},
+    {"v6 longest authentication", {V6, EXT(1) = {X(AH, 255)}}, IP(PORTS, UDP)},
+    {"v6 longest header, cut", {V6, EXT(1) = {X(DEST, 255)}}, .cut = 70, IP(0, UDP)},
+    {"v6 header cut short", {V6, EXT(1) = {X(DEST, 0)}}, .cut = 61, IP(0, DEST)},
     {"v6 hop-by-hop, cut off", {V6, .proto_zero = true}, .cut = 54, IP(0, HOP)},
-    {"v6 atomic fragment", {V6, EXT(1) = {{FRAG}}}, IP(PORTS, UDP)},
-    {"v6 first fragment", {V6, EXT(1) = {{FRAG, .fragment = 1}}, .len = 1514}, IP(FRAGMENT, UDP)},
-    {"v6 tiny first fragment", {V6, EXT(2) = {{DEST}, {FRAG, .fragment = 1}}}, .cut = 70, IP(FRAGMENT, UDP)},
-    {"v6 middle fragment", {V6, EXT(1) = {{FRAG, .fragment = 181 << 3 | 1}}, .len = 1514}, IP(FRAGMENT, UDP)},
-    {"v6 last fragment", {V6, EXT(1) = {{FRAG, .fragment = 362 << 3}}}, IP(FRAGMENT, UDP)},
-    {"v6 fragment before a header", {V6, EXT(2) = {{FRAG, .fragment = 1}, {DEST}}}, IP(FRAGMENT, DEST)},
+    {"v6 atomic fragment", {V6, EXT(1) = {X(FRAG, 0)}}, IP(PORTS, UDP)},
+    {"v6 first fragment", {V6, EXT(1) = {F(1)}, .len = 1514}, IP(FRAGMENT, UDP)},
+    {"v6 tiny first fragment", {V6, EXT(2) = {X(DEST, 0), F(1)}}, .cut = 70, IP(FRAGMENT, UDP)},
+    {"v6 middle fragment", {V6, EXT(1) = {F(181 << 3 | 1)}, .len = 1514}, IP(FRAGMENT, UDP)},
+    {"v6 last fragment", {V6, EXT(1) = {F(362 << 3)}}, IP(FRAGMENT, UDP)},
+    {"v6 fragment before a header", {V6, EXT(2) = {F(1), X(DEST, 0)}}, IP(FRAGMENT, DEST)},
     {"v6 version 4", {V6, .version = 4}, IP(BAD, 0)},
     {"v6 version 7", {V6, .version = 7}, IP(BAD, 0)},
     {"v6 cut in the destination", {V6}, .cut = 53, IP(BAD, UDP)},
@@ -131,7 +142,7 @@ const struct kind kinds[] = {
      {V6, .proto = ICMP6, .icmp_type = 135, .icmp_code = 1, .hop_limit = 255},
      IP(0, ICMP6)},
     {"v6 solicitation behind a header",
-     {V6, .proto = ICMP6, .icmp_type = 135, .hop_limit = 255, EXT(1) = {{DEST}}},
+     {V6, .proto = ICMP6, .icmp_type = 135, .hop_limit = 255, EXT(1) = {X(DEST, 0)}},
      IP(0, ICMP6)},
     {"v6 jumbo", {V6, .len = 9014}, IP(PORTS, UDP)},
 

@@ -58,7 +58,7 @@ Test(parser, every_kind)
 		struct rl_packet packet;
 		int result = run(skel, frame, len, &packet);
 
-		cr_assert_eq(result, kind->result, "%s: result %d", kind->name, result);
+		cr_assert_eq(result, (int)kind->result, "%s: result %d", kind->name, result);
 		expect_same(skel, frame, len, kind->name);
 		if (kind->result != RL_PARSE_IP)
 			continue;

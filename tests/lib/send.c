@@ -361,7 +361,8 @@ int main(int argc, const char **argv)
 	}
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
-	run(&options, templates, count, &batch, &result);
+	if (count)
+		run(&options, templates, count, &batch, &result);
 	printf("{\"frames\":%llu,\"bytes\":%llu,\"retries\":%llu,\"first_ns\":%llu,\"last_ns\":%llu,"
 	       "\"expected\":%.0f}\n",
 	       (unsigned long long)result.frames, (unsigned long long)result.bytes,
