@@ -29,8 +29,7 @@ struct {
 /*
  * Buckets of sources inside wider targets. Written by the packet path alone; read by top. Full: the kernel
  * evicts the least recently used, a fresh bucket is a full one, so the bound holds only while the sources fit
- * (attach
- * --max-sources). No entry to be had at all: the packet passes, RL_PASS_NO_BUCKET.
+ * (attach --max-sources). No entry to be had at all: the packet passes, RL_PASS_NO_BUCKET.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);

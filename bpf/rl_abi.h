@@ -8,18 +8,18 @@
  * (see user/state.h).
  *
  * Four kinds of data, each in maps of its own, so that writing one never disturbs another:
- *   policy    rl_limit        what the operator said and the arithmetic that follows; written by user space,
- * whole buckets   rl_source       written by the packet path alone: user space never writes the state of a
- * live bucket counters  rl_count        per CPU; written by the packet path, summed by readers devices
- * rl_device       what is attached, and the pause flag; written by user space
+ *
+ *   policy    rl_limit   what the operator said and the arithmetic that follows; user space writes it, whole
+ *   buckets   rl_source  the packet path alone writes it: user space never writes a live bucket's state
+ *   counters  rl_count   per CPU; the packet path writes it, readers sum it
+ *   devices   rl_device  what is attached, and the pause flag; user space writes it
  */
 #ifndef RL_ABI_H
 #define RL_ABI_H
 
 #include <linux/types.h>
 
-/* BPF takes five scalar arguments and no struct by value, so what isn't inlined must be said to be a
- * function. */
+/* BPF takes five arguments and no struct by value, so what isn't inlined must be said to be a function. */
 #define RL_INLINE static inline __attribute__((always_inline))
 #ifdef __bpf__
 /* A global function: the verifier checks it once by itself, instead of once for each way that leads to it. */
@@ -30,12 +30,11 @@
 
 #define RL_ABI_VERSION 1
 
-#define RL_MAX_LIMITS 65536 /* targets in the policy; each owns a slot for its counters and its own bucket   \
-			     */
-#define RL_MAX_DEVICES 64   /* attached devices of one network namespace */
-#define RL_NAME_LEN    16   /* IFNAMSIZ */
-#define RL_TENANT_LEN  32   /* bytes of a tenant's name with its NUL */
-#define RL_PAST	       4    /* earlier generations of a limit whose buckets can still be converted exactly */
+#define RL_MAX_LIMITS  65536 /* targets in the policy; each owns a slot: its counters, its own bucket */
+#define RL_MAX_DEVICES 64    /* attached devices of one network namespace */
+#define RL_NAME_LEN    16    /* IFNAMSIZ */
+#define RL_TENANT_LEN  32    /* bytes of a tenant's name with its NUL */
+#define RL_PAST	       4     /* earlier generations of a limit whose buckets can still be converted exactly */
 
 /* What a bucket counts. */
 enum rl_unit {

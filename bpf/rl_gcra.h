@@ -14,13 +14,13 @@
  * the tag travels through one compare-and-swap with the time. The tag names the limit's generation, i.e. the
  * rate that the debt is counted in: 1 + gen % 255, never 0, so the word 0 is "never charged".
  *
- * Bounds (limit.c refuses what breaks them; `ns` is the time a burst takes to refill):
- *   shift in [8, 22]; burst < 2^62 units, half of what a signed difference can tell;
- *   one token takes mult * 2^8 / 2^RL_GCRA_FRAC units; a packet's cost is rounded up once to a multiple of
- * 2^8: never in the source's favour, and by at most one part in 4096 of the smallest packet's cost. Half the
- * wrap is 2^63 units: 1.1 years at shift 8 (up to 244 kpps or 117 mbit), 1.2 hours at shift 21 (800 Gbit/s).
- * A bucket that idles for longer can look as if its TAT were in the future by more than any debt: it is then
- * set to empty, so it under-admits once, and never over-admits.
+ * Bounds (limit.c refuses what breaks them):
+ *   - shift in [8, 22]; burst < 2^62 units, half of what a signed difference can tell;
+ *   - one token takes mult * 2^8 / 2^RL_GCRA_FRAC units; a packet's cost is rounded up once to a multiple of
+ *     2^8: never in the source's favour, and by at most one part in 4096 of the smallest packet's cost;
+ *   - half the wrap is 2^63 units: 1.1 years at shift 8 (up to 244 kpps or 117 mbit), 1.2 hours at shift 21
+ *     (800 Gbit/s). A bucket that idles for longer can look as if its TAT were in the future by more than any
+ *     debt: it is then set to empty, so it under-admits once, and never over-admits.
  */
 #ifndef RL_GCRA_H
 #define RL_GCRA_H
@@ -30,19 +30,17 @@
 #define RL_GCRA_FRAC	  12	  /* fraction bits of rl_rate.mult */
 #define RL_GCRA_TAG	  0xffULL /* the tag's bits of the word, and the lowest bits of every time */
 #define RL_GCRA_BURST_MAX (1ULL << 62)
-#define RL_GCRA_SLACK_NS                                                                                     \
-	1000000000ULL	   /* how far clocks of two CPUs may differ before a debt is taken for a wrap */
-#define RL_GCRA_MISSED 128 /* generations; a word at least this old may carry a tag that came round again */
-#define RL_GCRA_AHEAD  8   /* generations by which another CPU's policy may be newer than ours */
+/* By how much two CPUs' clocks may differ before a debt beyond the burst counts as a wrap. */
+#define RL_GCRA_SLACK_NS 1000000000ULL
+#define RL_GCRA_MISSED	 128 /* generations; a word this old may carry a tag that came round again */
+#define RL_GCRA_AHEAD	 8   /* generations by which another CPU's policy may be newer than ours */
 
 enum rl_gcra_verdict {
 	RL_GCRA_ADMIT,	/* store `next`, the packet is within the limit */
 	RL_GCRA_REJECT, /* store nothing */
-	RL_GCRA_REPAIR, /* store `next` and reject: the bucket emptied, or its debt converted to the present
-			   rate */
+	RL_GCRA_REPAIR, /* store `next`, a bucket emptied or its debt converted to the present rate; reject */
 	RL_GCRA_NEWER,	/* the word belongs to a newer generation than ours: reject, store nothing */
-	RL_GCRA_CONTENDED, /* rl_bucket.h: other CPUs won every compare-and-swap: reject, nothing was stored
-			    */
+	RL_GCRA_CONTENDED, /* rl_bucket.h: other CPUs won every compare-and-swap: reject, nothing was stored */
 };
 
 struct rl_gcra_result {

@@ -289,7 +289,8 @@ Test(limit, generations)
 		struct rl_error err;
 
 		/* The id and slot given are of no meaning where an old limit is. */
-		cr_assert_eq(rl_limit_compute(&any, &terms, &all[i - 1], 99, 98, LIMITS_START, &all[i], &err), 0);
+		cr_assert_eq(rl_limit_compute(&any, &terms, &all[i - 1], 99, 98, LIMITS_START, &all[i], &err),
+			     0);
 		cr_expect_eq(all[i].id, 7);
 		cr_expect_eq(all[i].slot, 3);
 		cr_expect_eq(all[i].gen, i + 1);
