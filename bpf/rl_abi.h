@@ -88,12 +88,14 @@ struct rl_prefix {
 #define RL_PREFIX_MAX_BITS    (RL_PREFIX_FAMILY_BITS + 128)
 
 /*
- * One bucket's arithmetic, computed by user space from a rate and a burst (user/limit.h), applied by
- * rl_gcra.h where the units are explained. All zero: this unit isn't limited.
+ * One bucket's arithmetic, computed by user space from a rate and a burst (user/limit.h), applied by rl_gcra.h where
+ * the units are explained. All zero: this unit isn't limited.
  */
 struct rl_rate {
 	__u64 mult;  /* bucket time units << RL_GCRA_FRAC that one token (packet, byte) takes to refill */
 	__u64 burst; /* bucket time units that a full bucket holds; the lowest 8 bits are zero */
+	__u64
+	    owed; /* units; the most that a bucket can owe: the burst, or what is left of larger ones before it */
 	__u32 shift; /* one bucket time unit is 2^-shift ns */
 	__u32 pad;
 };
@@ -101,7 +103,7 @@ struct rl_rate {
 /* What is left of an earlier generation of a limit: enough to carry a debt counted in it over to the next. */
 struct rl_past {
 	__u64 mult[RL_UNITS]; /* as in struct rl_rate; 0: it had no limit in this unit */
-	__u64 burst[RL_UNITS];
+	__u64 owed[RL_UNITS];
 	__u32 shift[RL_UNITS];
 	__u64 until; /* ns, CLOCK_MONOTONIC: when the next generation took its place */
 };
@@ -203,10 +205,10 @@ struct rl_meta {
 /* BPF's integer types: a size that differs between the two compilers would silently break keys. */
 _Static_assert(sizeof(struct rl_count) == 16, "rl_count");
 _Static_assert(sizeof(struct rl_prefix) == 24, "rl_prefix");
-_Static_assert(sizeof(struct rl_rate) == 24, "rl_rate");
+_Static_assert(sizeof(struct rl_rate) == 32, "rl_rate");
 _Static_assert(sizeof(struct rl_past) == 48, "rl_past");
 _Static_assert(sizeof(struct rl_terms) == 64, "rl_terms");
-_Static_assert(sizeof(struct rl_limit) == 328, "rl_limit");
+_Static_assert(sizeof(struct rl_limit) == 344, "rl_limit");
 _Static_assert(sizeof(struct rl_source_key) == 24, "rl_source_key");
 _Static_assert(sizeof(struct rl_bucket) == 16, "rl_bucket");
 _Static_assert(sizeof(struct rl_source) == 64, "rl_source");

@@ -30,7 +30,7 @@
 #define RL_GCRA_FRAC	  12	  /* fraction bits of rl_rate.mult */
 #define RL_GCRA_TAG	  0xffULL /* the tag's bits of the word, and the lowest bits of every time */
 #define RL_GCRA_BURST_MAX (1ULL << 62)
-/* By how much two CPUs' clocks may differ before a debt beyond the burst counts as a wrap. */
+/* By how much two CPUs' clocks may differ before a debt beyond what can be owed counts as a wrap. */
 #define RL_GCRA_SLACK_NS 1000000000ULL
 #define RL_GCRA_MISSED	 128 /* generations; a word this old may carry a tag that came round again */
 #define RL_GCRA_AHEAD	 8   /* generations by which another CPU's policy may be newer than ours */
@@ -72,20 +72,19 @@ RL_INLINE __u64 rl_gcra_cost(const struct rl_rate *rate, __u64 tokens)
  * 2^-31. Bounds: debt < 2^63; 0 < old_mult, mult < 2^54. The cut leaves the divisor at least 24 bits, so the
  * fraction is too large by at most 2^-23.
  */
-RL_INLINE __u64 rl_gcra_convert(__u64 debt, __u64 old_mult, __u64 mult, __u64 burst)
+RL_INLINE __u64 rl_gcra_convert(__u64 debt, __u64 old_mult, __u64 mult)
 {
-	__u64 whole = debt / old_mult, rest = debt % old_mult, part, sum;
+	__u64 whole = debt / old_mult, rest = debt % old_mult, part;
 
-	if (whole > burst / mult)
-		return burst;
+	if (whole >= RL_GCRA_BURST_MAX / mult)
+		return RL_GCRA_BURST_MAX; /* never so: set-limit refuses such a change */
 	for (int i = 0; i < 3 && old_mult >> 32; i++) {
 		old_mult >>= 8;
-		rest = (rest >> 8) + 1;
+		rest = (rest + 255) >> 8;
 	}
 	part = ((rest << 31) + old_mult - 1) / old_mult; /* rest <= old_mult + 1 < 2^32 + 1, part < 2^32 */
-	part = part * (mult >> 32) * 2 + (part * (mult & 0xffffffff) >> 31) + 1;
-	sum = (whole * mult + part + RL_GCRA_TAG) & ~RL_GCRA_TAG; /* < 2^62 + 2^55 + 2^8 */
-	return sum < burst ? sum : burst;
+	part = part * (mult >> 32) * 2 + ((part * (mult & 0xffffffff) + (1ULL << 31) - 1) >> 31);
+	return (whole * mult + part + RL_GCRA_TAG) & ~RL_GCRA_TAG; /* < 2^62 + 2^55 + 2^8 */
 }
 
 /* What is left of a debt after the time from `since` to `until`, ns. */
@@ -108,10 +107,13 @@ RL_INLINE int rl_gcra_missed(const struct rl_limit *limit, const struct rl_bucke
 /*
  * A word whose tag isn't the limit's own: its debt, carried through every change since the generation it was
  * counted in. At each change what is owed then is converted, and shrinks from there on at the next rate: a
- * bucket that nobody touched owes what it would owe had it been touched at each change. Where a generation
- * had no limit in this unit, the debt goes on shrinking as before. Returns 0 and the debt; or the verdict
- * when there is none: NEWER, or REPAIR for a bucket that missed more changes than are remembered, which
- * starts empty.
+ * bucket that nobody touched owes what it would owe had it been touched at each change. A burst that shrinks
+ * forgives nothing, or shrinking and growing it in turn would be worth a burst each time: a bucket may owe more
+ * than it can hold, and admits nothing until it doesn't. Where a generation had no limit in this unit, the debt
+ * goes on shrinking as before.
+ *
+ * Returns 0 and the debt; or the verdict when there is none: NEWER, or REPAIR for a bucket that missed more
+ * changes than are remembered, which starts empty.
  */
 RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, const struct rl_bucket *seen,
 			      __u64 now, __s64 *debt)
@@ -120,8 +122,7 @@ RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, c
 	__u32 shift = 0;
 
 	if (!limit || !seen || !debt || unit >= RL_UNITS)
-		return RL_GCRA_REPAIR; /* never so; the verifier, who sees this function alone, wants it said
-					*/
+		return RL_GCRA_REPAIR; /* never so: said for the verifier, who sees this function alone */
 	tag = seen->word & RL_GCRA_TAG;
 	if (rl_gcra_missed(limit, seen))
 		return RL_GCRA_REPAIR;
@@ -135,14 +136,13 @@ RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, c
 			owed = (seen->word & ~RL_GCRA_TAG) - (past->until << shift);
 			if ((__s64)owed < 0)
 				owed = 0;
-			if (owed > RL_GCRA_BURST_MAX + (RL_GCRA_SLACK_NS << shift))
+			if (owed > past->owed[unit] + (RL_GCRA_SLACK_NS << shift))
 				return RL_GCRA_REPAIR;
 		}
 		if (!mult)
 			continue;
 		if (next_mult) {
-			owed = rl_gcra_convert(owed, mult, next_mult,
-					       next ? next->burst[unit] : limit->rate[unit].burst);
+			owed = rl_gcra_convert(owed, mult, next_mult);
 			mult = next_mult;
 			shift = next ? next->shift[unit] : limit->rate[unit].shift;
 		}
@@ -172,7 +172,7 @@ RL_INLINE struct rl_gcra_result rl_gcra_decide(const struct rl_limit *limit, enu
 		debt = 0;
 	} else if ((seen->word & RL_GCRA_TAG) == tag && !rl_gcra_missed(limit, seen)) {
 		debt = (__s64)((seen->word & ~RL_GCRA_TAG) - t);
-		if (debt > (__s64)(rate->burst + (RL_GCRA_SLACK_NS << rate->shift)))
+		if (debt > (__s64)(rate->owed + (RL_GCRA_SLACK_NS << rate->shift)))
 			return result;
 	} else {
 		int verdict = rl_gcra_carry(limit, unit, seen, now, &debt);

@@ -78,6 +78,7 @@ int rl_rate_compute(__u64 tokens, __u64 per_seconds, __u64 burst, __u64 smallest
 	if (time >= RL_GCRA_BURST_MAX)
 		return -ERANGE;
 	rate.burst = (__u64)time;
+	rate.owed = rate.burst;
 	*out = rate;
 	return 0;
 }
@@ -225,17 +226,90 @@ int rl_terms_complete(struct rl_terms *terms, struct rl_error *err)
 	return 0;
 }
 
+/* The most that a bucket of this unit owes at `now`: a whole burst, or what is left of a larger one before it. */
+static __u64 most_owed(const struct rl_limit *old, enum rl_unit unit, __u64 now)
+{
+	const struct rl_rate *rate = &old->rate[unit];
+	__u64 since = old->gen > 1 ? old->past[0].until : now;
+
+	return larger(rate->burst, rl_gcra_decay(rate->owed, rate->shift, since, now));
+}
+
 /* `old` becomes the youngest remembered generation of `limit`. */
 static void remember(struct rl_limit *limit, const struct rl_limit *old, __u64 now)
 {
 	memcpy(&limit->past[1], &old->past[0], sizeof(limit->past) - sizeof(limit->past[0]));
 	for (int unit = 0; unit < RL_UNITS; unit++) {
 		limit->past[0].mult[unit] = old->rate[unit].mult;
-		limit->past[0].burst[unit] = old->rate[unit].burst;
+		limit->past[0].owed[unit] = most_owed(old, (enum rl_unit)unit, now);
 		limit->past[0].shift[unit] = old->rate[unit].shift;
 	}
 	limit->past[0].until = now;
 	limit->gen = old->gen + 1;
+}
+
+static int refuse_change(const struct rl_terms *terms, enum rl_unit unit, struct rl_error *err)
+{
+	char rate[RL_UNIT_TEXT];
+
+	if (unit == RL_PACKETS)
+		rl_rate_print_packets(terms->packets_per_hour, rate);
+	else
+		rl_rate_print_bits(terms->bits_per_second, rate);
+	return rl_error_set(
+	    err, RL_ERROR_USAGE, ERANGE,
+	    "what sources may owe under the present limit would take more than half a year to pay "
+	    "back at %s, longer than a bucket can remember; choose a faster rate, or forgive it: "
+	    "`rl-agent del-limit`, then set-limit",
+	    rate);
+}
+
+/* What a bucket may owe beyond its burst, from the youngest generation that limited the unit. */
+static int inherit_owed(struct rl_limit *limit, enum rl_unit unit, struct rl_error *err)
+{
+	struct rl_rate *rate = &limit->rate[unit];
+
+	for (int i = 0; rate->mult && i < RL_PAST; i++) {
+		const struct rl_past *past = &limit->past[i];
+		u128 owed;
+
+		if (!past->mult[unit])
+			continue;
+		owed = divide_up((u128)past->owed[unit] * rate->mult, past->mult[unit]);
+		if (owed >= RL_GCRA_BURST_MAX)
+			return refuse_change(&limit->terms, unit, err);
+		rate->owed = larger(rate->owed, (__u64)owed);
+		break;
+	}
+	return 0;
+}
+
+static bool same_arithmetic(const struct rl_limit *a, const struct rl_limit *b)
+{
+	for (int unit = 0; unit < RL_UNITS; unit++)
+		if (a->rate[unit].mult != b->rate[unit].mult || a->rate[unit].burst != b->rate[unit].burst ||
+		    a->rate[unit].shift != b->rate[unit].shift)
+			return false;
+	return true;
+}
+
+/* `limit` takes the place of `old`: identity, history, and what its buckets may owe. */
+static int succeed(struct rl_limit *limit, const struct rl_limit *old, __u64 now, struct rl_error *err)
+{
+	int ret = 0;
+
+	limit->id = old->id;
+	limit->slot = old->slot;
+	if (same_arithmetic(limit, old)) {
+		limit->gen = old->gen;
+		memcpy(limit->rate, old->rate, sizeof(limit->rate));
+		memcpy(limit->past, old->past, sizeof(limit->past));
+		return 0;
+	}
+	remember(limit, old, now);
+	for (int unit = 0; unit < RL_UNITS && !ret; unit++)
+		ret = inherit_owed(limit, (enum rl_unit)unit, err);
+	return ret;
 }
 
 int rl_limit_compute(const struct rl_prefix *target, const struct rl_terms *terms, const struct rl_limit *old,
@@ -243,25 +317,17 @@ int rl_limit_compute(const struct rl_prefix *target, const struct rl_terms *term
 {
 	struct rl_limit limit = {
 	    .id = id, .slot = slot, .gen = 1, .prefixlen = target->prefixlen, .terms = *terms};
+	int ret = 0;
 
-	for (int unit = 0; unit < RL_UNITS; unit++) {
-		int ret = compute_unit(terms, (enum rl_unit)unit, &limit.rate[unit], err);
-
-		if (ret)
-			return ret;
-	}
+	for (int unit = 0; unit < RL_UNITS && !ret; unit++)
+		ret = compute_unit(terms, (enum rl_unit)unit, &limit.rate[unit], err);
 	if (rl_target_is_source(target))
 		limit.flags |= RL_LIMIT_OWN_BUCKET;
-	if (old) {
-		limit.id = old->id;
-		limit.slot = old->slot;
-		limit.gen = old->gen;
-		memcpy(limit.past, old->past, sizeof(limit.past));
-		if (memcmp(limit.rate, old->rate, sizeof(limit.rate)))
-			remember(&limit, old, now);
-	}
-	*out = limit;
-	return 0;
+	if (!ret && old)
+		ret = succeed(&limit, old, now, err);
+	if (!ret)
+		*out = limit;
+	return ret;
 }
 
 void rl_limit_nd(struct rl_limit *out)

@@ -4,6 +4,7 @@
  * whether a packet came by at that moment or not.
  */
 #include <criterion/criterion.h>
+#include <errno.h>
 #include <linux/types.h>
 
 #include "limits.h"
@@ -21,8 +22,6 @@ static inline __u64 rl_now(void)
 #define MS	     1000000ULL
 #define SECOND	     (1000 * MS)
 #define START	     LIMITS_START
-
-typedef unsigned __int128 u128;
 
 static __u64 flood(struct rl_source *source, const struct rl_limit *limit, __u64 now, __u64 count)
 {
@@ -61,45 +60,66 @@ Test(change, untouched_through_several)
 	cr_expect(passed == 315 || passed == 314, "%llu", passed);
 }
 
-Test(change, smaller_burst_holds_from_the_change_on)
+/* Shrinking and growing in turn must not be worth anything: what was taken stays owed. */
+Test(change, burst_in_turn)
 {
-	struct rl_limit large = limit_of("100pps", "1000");
-	struct rl_limit small = limit_change_at(&large, "100pps", "50", START);
-	struct rl_limit again = limit_change_at(&small, "100pps", "1000", START + 100 * MS);
+	struct rl_limit limit = limit_of("10pps 80kbit", "2000 2mb");
 	struct rl_source source = {0};
-	__u64 passed;
+	__u64 now = START, passed = flood(&source, &limit, now, 5000);
 
-	cr_assert_eq(flood(&source, &large, START, 900), 900);
-	/* Owed 900, held to 50 by the smaller bucket, 10 paid back in 100 ms: 40 are owed of 1000. */
-	passed = flood(&source, &again, START + 100 * MS, 2000);
-	cr_expect(passed == 960 || passed == 959, "%llu", passed);
+	for (int i = 0; i < 200; i++) {
+		now += 50 * MS;
+		limit = limit_change_at(&limit, "10pps 80kbit", i % 2 ? "2000 2mb" : "16 16kb", now);
+		passed += flood(&source, &limit, now, 100);
+	}
+	cr_expect_leq(passed, 2000 + 100);
+	cr_expect_geq(passed, 2000 + 99);
+}
+
+/* A change after which a bucket couldn't remember what it owes is refused, and says how to get there. */
+Test(change, debt_beyond_memory_is_refused)
+{
+	struct rl_limit fast = limit_of("1mpps", "1m"), slow;
+	struct rl_terms terms = terms_of("1/h", "16");
+	struct rl_prefix any = {0};
+	struct rl_error err = {0};
+
+	slow = fast;
+	cr_expect_eq(rl_limit_compute(&any, &terms, &fast, 0, 0, START, &slow, &err), -ERANGE);
+	cr_expect_not_null(strstr(err.text, "del-limit"), "%s", err.text);
+	cr_expect(!memcmp(&slow, &fast, sizeof(slow)), "and leaves the output alone");
+	/* The same by way of a smaller burst: what the larger one left is not forgotten, until it is paid back. */
+	slow = limit_change(&fast, "1mpps", "16");
+	cr_expect_eq(rl_limit_compute(&any, &terms, &slow, 0, 0, START + 1, &slow, &err), -ERANGE);
+	cr_expect_eq(rl_limit_compute(&any, &terms, &slow, 0, 0, START + SECOND, &slow, &err), 0, "%s",
+		     err.text);
 }
 
 /* Tokens as 2^-40 of one, in whole numbers and rounded in the source's favour. Another arithmetic than the
  * bucket's. */
 struct model {
-	u128 level, burst;
+	__int128 level, burst; /* the level is negative where more is owed than the burst holds */
 	__u64 per_hour, last;
 };
-#define TOKEN ((u128)1 << 40)
+#define TOKEN ((__int128)1 << 40)
 
 static void model_refill(struct model *m, __u64 now)
 {
-	m->level += ((u128)m->per_hour * (now - m->last) * TOKEN + 3600 * SECOND - 1) / (3600 * SECOND);
+	m->level += ((__int128)m->per_hour * (now - m->last) * TOKEN + 3600 * SECOND - 1) / (3600 * SECOND);
 	if (m->level > m->burst)
 		m->level = m->burst;
 	m->last = now;
 }
 
-/* What is owed stays owed, but for what a smaller bucket can't owe. */
+/* What is owed stays owed. */
 static void model_change(struct model *m, const struct rl_terms *terms, __u64 now)
 {
-	u128 owed, burst = terms->burst_packets * TOKEN;
+	__int128 owed;
 
 	model_refill(m, now);
 	owed = m->burst - m->level;
-	m->burst = burst;
-	m->level = owed < burst ? burst - owed : 0;
+	m->burst = (__int128)terms->burst_packets * TOKEN;
+	m->level = m->burst - owed;
 	m->per_hour = terms->packets_per_hour;
 }
 
@@ -124,7 +144,7 @@ static __u64 check_random(__u64 state, int rounds, int changes_between, __u64 *o
 			model_change(&m, &limit.terms, now);
 		}
 		for (int n = 0; n < 400; n++) {
-			u128 slack = m.burst / 2000 + TOKEN / 100;
+			__int128 slack = 1000 * TOKEN / 2000 + TOKEN / 100;
 			bool got;
 
 			now += random_magnitude(&state, 1, 10 * MS) - 1;
