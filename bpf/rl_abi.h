@@ -151,9 +151,9 @@ struct rl_source_key {
 /* A bucket's state. rl_gcra.h says what the word holds; 0 is a bucket never charged, that is a full one. */
 struct rl_bucket {
 	__u64 word;
-	__u32 gen; /* the limit's whole generation when the word last took a new tag: tells apart tags that
-		      repeat */
-	__u32 pad;
+	__u32
+	    gen; /* the limit's whole generation when the word was last stored: tells apart tags that repeat */
+	__u32 stamp; /* when that was, ns >> RL_GCRA_STAMP: tells a long idle time from a debt */
 };
 
 /* One source under one limit: its buckets, and what became of its packets. One cache line. */

@@ -20,24 +20,33 @@
 #define RL_REFUND_SLACK_NS                                                                                   \
 	1000 /* clocks of two CPUs differ by less; a bucket this near to full may have been full */
 
-/* Both are read while other CPUs write: one load each, never repeated by the compiler. */
+/* Read while other CPUs write: one load each, never repeated by the compiler. */
 RL_INLINE struct rl_bucket rl_bucket_load(const struct rl_bucket *bucket)
 {
 	struct rl_bucket copy = {
 	    .word = *(const volatile __u64 *)&bucket->word,
 	    .gen = *(const volatile __u32 *)&bucket->gen,
+	    .stamp = *(const volatile __u32 *)&bucket->stamp,
 	};
 
 	return copy;
 }
 
 /*
- * Replace the word if it is still `seen`'s. Returns whether it was. The generation follows whenever it
- * differs, not only when the tag does: after 255 changes the tag is the same again.
+ * Replace the word if it is still `seen`'s. Returns whether it was.
+ *
+ * The stamp goes before the word: another CPU that sees the new stamp with the old word may take an idle bucket for one
+ * in debt and drop a packet; the other way round it would take a charged bucket for an idle one, and mint tokens.
+ * The generation goes behind it, and whenever it differs, not only when the tag does: after 255 changes the tag is the
+ * same again.
  */
 RL_INLINE int rl_bucket_store(struct rl_bucket *bucket, const struct rl_limit *limit,
-			      const struct rl_bucket *seen, __u64 next)
+			      const struct rl_bucket *seen, __u64 next, __u64 now)
 {
+	__u32 stamp = (__u32)(now >> RL_GCRA_STAMP);
+
+	if ((__s32)(stamp - seen->stamp) > 0)
+		*(volatile __u32 *)&bucket->stamp = stamp;
 	if (__sync_val_compare_and_swap(&bucket->word, seen->word, next) != seen->word)
 		return 0;
 	if (seen->gen != limit->gen)
@@ -65,7 +74,7 @@ RL_INLINE enum rl_gcra_verdict rl_bucket_try(struct rl_bucket *bucket, const str
 	*stored = 0;
 	if (result.verdict == RL_GCRA_REJECT || result.verdict == RL_GCRA_NEWER)
 		return result.verdict;
-	if (!rl_bucket_store(bucket, limit, &seen, result.next))
+	if (!rl_bucket_store(bucket, limit, &seen, result.next, now))
 		return RL_GCRA_CONTENDED;
 	*stored = result.next;
 	return result.verdict;
@@ -110,12 +119,12 @@ RL_INLINE enum rl_gcra_verdict rl_bucket_charge(struct rl_bucket *bucket, const 
 RL_FUNCTION int rl_bucket_refund(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit,
 				 __u64 cost, __u64 stored)
 {
-	__u64 t;
+	__u64 now = rl_now(), t;
 
 	if (!bucket || !limit)
 		return 0;     /* never so: said for the verifier */
 	unit &= RL_UNITS - 1; /* likewise */
-	t = rl_gcra_time(&limit->rate[unit], rl_now() + RL_REFUND_SLACK_NS);
+	t = rl_gcra_time(&limit->rate[unit], now + RL_REFUND_SLACK_NS);
 	if ((__s64)((stored & ~RL_GCRA_TAG) - t) <= (__s64)cost)
 		return 0;
 	for (int try = 0; try < RL_BUCKET_TRIES; try++) {
@@ -123,7 +132,7 @@ RL_FUNCTION int rl_bucket_refund(struct rl_bucket *bucket, const struct rl_limit
 
 		if ((seen.word ^ stored) & RL_GCRA_TAG)
 			return 0; /* converted to another rate since */
-		if (rl_bucket_store(bucket, limit, &seen, seen.word - cost))
+		if (rl_bucket_store(bucket, limit, &seen, seen.word - cost, now))
 			return 1;
 	}
 	return 0;
@@ -162,8 +171,7 @@ RL_INLINE enum rl_gcra_verdict rl_bucket_admit(struct rl_source *source, const s
 	seen = rl_bucket_load(bytes);
 	look = rl_gcra_decide(limit, RL_BYTES, &seen, byte_cost, now);
 	if (look.verdict == RL_GCRA_REPAIR)
-		rl_bucket_store(bytes, limit, &seen,
-				look.next); /* where a race wins, the next packet repairs it */
+		rl_bucket_store(bytes, limit, &seen, look.next, now); /* where a race wins, the next packet repairs it */
 	if (look.verdict != RL_GCRA_ADMIT) {
 		rl_bucket_settle(packets, limit, RL_PACKETS, now);
 		return look.verdict;

@@ -19,8 +19,8 @@
  *   - one token takes mult * 2^8 / 2^RL_GCRA_FRAC units; a packet's cost is rounded up once to a multiple of
  *     2^8: never in the source's favour, and by at most one part in 4096 of the smallest packet's cost;
  *   - half the wrap is 2^63 units: 1.1 years at shift 8 (up to 244 kpps or 117 mbit), 1.2 hours at shift 21
- *     (800 Gbit/s). A bucket that idles for longer can look as if its TAT were in the future by more than any
- *     debt: it is then set to empty, so it under-admits once, and never over-admits.
+ *     (800 Gbit/s). A bucket that wasn't touched for longer than all that it can owe takes to pay back is full
+ *     by its stamp, and its word isn't looked at, so no idle time is too long.
  */
 #ifndef RL_GCRA_H
 #define RL_GCRA_H
@@ -30,10 +30,9 @@
 #define RL_GCRA_FRAC	  12	  /* fraction bits of rl_rate.mult */
 #define RL_GCRA_TAG	  0xffULL /* the tag's bits of the word, and the lowest bits of every time */
 #define RL_GCRA_BURST_MAX (1ULL << 62)
-/* By how much two CPUs' clocks may differ before a debt beyond what can be owed counts as a wrap. */
-#define RL_GCRA_SLACK_NS 1000000000ULL
-#define RL_GCRA_MISSED	 128 /* generations; a word this old may carry a tag that came round again */
-#define RL_GCRA_AHEAD	 8   /* generations by which another CPU's policy may be newer than ours */
+#define RL_GCRA_STAMP	  30  /* a bucket's stamp counts 2^30 ns, about a second */
+#define RL_GCRA_MISSED	  128 /* generations; a word this old may carry a tag that came round again */
+#define RL_GCRA_AHEAD	  8   /* generations by which another CPU's policy may be newer than ours */
 
 enum rl_gcra_verdict {
 	RL_GCRA_ADMIT,	/* store `next`, the packet is within the limit */
@@ -96,6 +95,21 @@ RL_INLINE __u64 rl_gcra_decay(__u64 debt, __u32 shift, __u64 since, __u64 until)
 }
 
 /*
+ * What a word owes at the time `at`, ns, in units of the given shift. `owed` is the most that it can have owed
+ * when it was stored. The stamp is rounded down, and another CPU's may be a tick behind, hence two more; up to
+ * there the difference can't have wrapped.
+ */
+RL_INLINE __u64 rl_gcra_debt(const struct rl_bucket *seen, __u32 shift, __u64 owed, __u64 at)
+{
+	__s64 idle = (__s32)((__u32)(at >> RL_GCRA_STAMP) - seen->stamp);
+	__s64 debt = (__s64)((seen->word & ~RL_GCRA_TAG) - (at << shift));
+
+	if (idle > (__s64)(owed >> shift >> RL_GCRA_STAMP) + 2)
+		return 0;
+	return debt > 0 ? (__u64)debt : 0;
+}
+
+/*
  * Is the word so old that its tag may have come round again? A generation of 0 under a word that was charged
  * is the moment between a new bucket's first store and the store of its generation.
  */
@@ -116,7 +130,7 @@ RL_INLINE int rl_gcra_missed(const struct rl_limit *limit, const struct rl_bucke
  * changes than are remembered, which starts empty.
  */
 RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, const struct rl_bucket *seen,
-			      __u64 now, __s64 *debt)
+			      __u64 now, __u64 *debt)
 {
 	__u64 tag, owed = 0, mult = 0;
 	__u32 shift = 0;
@@ -133,11 +147,7 @@ RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, c
 		if (!mult && past->mult[unit] && tag == rl_gcra_tag(limit->gen - 1 - i)) {
 			mult = past->mult[unit];
 			shift = past->shift[unit];
-			owed = (seen->word & ~RL_GCRA_TAG) - (past->until << shift);
-			if ((__s64)owed < 0)
-				owed = 0;
-			if (owed > past->owed[unit] + (RL_GCRA_SLACK_NS << shift))
-				return RL_GCRA_REPAIR;
+			owed = rl_gcra_debt(seen, shift, past->owed[unit], past->until);
 		}
 		if (!mult)
 			continue;
@@ -148,7 +158,7 @@ RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, c
 		}
 		owed = rl_gcra_decay(owed, shift, past->until, next ? next->until : now);
 	}
-	*debt = (__s64)owed;
+	*debt = owed;
 	if (mult)
 		return 0;
 	if ((tag + 255 - rl_gcra_tag(limit->gen)) % 255 <= RL_GCRA_AHEAD)
@@ -164,35 +174,28 @@ RL_INLINE struct rl_gcra_result rl_gcra_decide(const struct rl_limit *limit, enu
 					       const struct rl_bucket *seen, __u64 cost, __u64 now)
 {
 	const struct rl_rate *rate = &limit->rate[unit];
-	__u64 t = rl_gcra_time(rate, now), tag = rl_gcra_tag(limit->gen);
+	__u64 t = rl_gcra_time(rate, now), tag = rl_gcra_tag(limit->gen), debt = 0;
 	struct rl_gcra_result result = {.next = (t + rate->burst) | tag, .verdict = RL_GCRA_REPAIR};
-	__s64 debt = 0;
+	int present = !seen->word || ((seen->word & RL_GCRA_TAG) == tag && !rl_gcra_missed(limit, seen));
 
-	if (!seen->word) {
-		debt = 0;
-	} else if ((seen->word & RL_GCRA_TAG) == tag && !rl_gcra_missed(limit, seen)) {
-		debt = (__s64)((seen->word & ~RL_GCRA_TAG) - t);
-		if (debt > (__s64)(rate->owed + (RL_GCRA_SLACK_NS << rate->shift)))
-			return result;
-	} else {
+	if (!present) {
 		int verdict = rl_gcra_carry(limit, unit, seen, now, &debt);
 
 		if (verdict) {
 			result.verdict = verdict;
 			return result;
 		}
+	} else if (seen->word) {
+		debt = rl_gcra_debt(seen, rate->shift, rate->owed, now);
 	}
-	if (debt < 0)
-		debt = 0;
-	if ((__u64)debt + cost > rate->burst) {
-		/* A debt of an earlier rate is settled by the first packet, admitted or not: it would shrink
-		 * at that rate. */
-		result.next = (t + (__u64)debt) | tag;
-		if (!seen->word || (seen->word & RL_GCRA_TAG) == tag)
+	if (debt + cost > rate->burst) {
+		/* A debt of an earlier rate is settled by the first packet, admitted or not. */
+		result.next = (t + debt) | tag;
+		if (present)
 			result.verdict = RL_GCRA_REJECT;
 		return result;
 	}
-	result.next = (t + (__u64)debt + cost) | tag;
+	result.next = (t + debt + cost) | tag;
 	result.verdict = RL_GCRA_ADMIT;
 	return result;
 }

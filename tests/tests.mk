@@ -18,9 +18,11 @@ $(B)/tests/%.o: tests/%.c $(SKEL)
 	$(Q)$(CC) $(CFLAGS) $(RL_CFLAGS) -MMD -MP -c -o $@ $<
 
 $(B)/tests/unit-tests: $(UNIT_OBJ)
+	@mkdir -p $(@D)
 	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lcriterion -lpthread
 
 $(B)/tests/bpf-tests: $(BPF_OBJ)
+	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lcriterion -lpthread
 
 # BPF programs of the tests themselves.
@@ -38,6 +40,7 @@ $(B)/tests/bpf/parser.o: $(B)/tests/bpf/parse.skel.h
 $(B)/tests/bpf/fixture.o: $(B)/tests/bpf/offer.skel.h
 
 $(B)/tests/rl-send: $(B)/tests/lib/send.o $(B)/tests/lib/frame.o
+	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -lpopt
 
 # The benchmark (scripts/bench). Its objects stand apart: build/tests/bench is the program.

@@ -5,10 +5,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attached.h"
 #include "cleanup.h"
 #include "cmd.h"
 #include "loader.h"
+#include "lockout.h"
 #include "probe.h"
+#include "snapshot.h"
 #include "units.h"
 
 #define MAX_SOURCES_DEFAULT 1000000
@@ -24,18 +27,25 @@ static const struct poptOption options[] = {
      "COUNT"},
     {"no-frags", 0, POPT_ARG_NONE, &no_frags, 0,
      "do without frames of several buffers, for drivers that refuse them", NULL},
-    {"verbose", 'v', POPT_ARG_NONE, &verbose, 0, "print what the kernel says about the program", NULL},
+    {"verbose", 'v', POPT_ARG_NONE, &verbose, 0, "print what the kernel says where it refuses", NULL},
     POPT_TABLEEND,
 };
 
 /* What was asked for, checked. */
 struct request {
-	const char *name;
+	char name[IFNAMSIZ]; /* the device's own, where an alternative one was given */
 	__u32 ifindex;
 	enum rl_mode mode;
 	bool mode_given;
 	__u64 max_sources;
 	bool max_sources_given;
+};
+
+/* What came of it. */
+struct outcome {
+	bool adopted; /* it was attached before */
+	bool paused;  /* and still is */
+	enum rl_mode mode;
 };
 
 static int device_missing(const char *name, struct rl_error *err)
@@ -52,7 +62,7 @@ static int device_missing(const char *name, struct rl_error *err)
 			    "there is no device \"%s\" in this network namespace; there is: %s", name, names);
 }
 
-static int device_find(const char *name, __u32 *ifindex, struct rl_error *err)
+static int device_find(const char *name, struct request *request, struct rl_error *err)
 {
 	struct rl_probe_device device;
 
@@ -64,15 +74,20 @@ static int device_find(const char *name, __u32 *ifindex, struct rl_error *err)
 				    "can't read: attach to "
 				    "the device that its packets arrive on",
 				    name);
-	*ifindex = device.ifindex;
+	request->ifindex = device.ifindex;
+	if (!if_indextoname(device.ifindex, request->name))
+		return device_missing(name, err);
 	return 0;
 }
 
 static int request_parse(int argc, const char **argv, struct request *out, struct rl_error *err)
 {
 	struct request request = {.mode = RL_MODE_NATIVE, .max_sources = MAX_SOURCES_DEFAULT};
-	int count, rc = rl_cmd_parse(&rl_cmd_attach, argc, argv, 1, 1, &request.name, &count, err);
+	const char *name;
+	int count, rc = rl_cmd_parse(&rl_cmd_attach, argc, argv, 1, 1, &name, &count, err);
 
+	if (!rc)
+		rc = device_find(name, &request, err);
 	if (rc)
 		return rc;
 	if (mode_text && strcmp(mode_text, "auto")) {
@@ -104,14 +119,14 @@ static int slot_choose(const struct request *request, const struct rl_attached *
 
 	for (size_t i = 0; i < count; i++) {
 		taken[attached[i].slot] = true;
-		if (attached[i].alive && attached[i].ifindex == request->ifindex) {
+		if (attached[i].where == RL_HERE && attached[i].ifindex == request->ifindex) {
 			*own = &attached[i];
 			*slot = attached[i].slot;
 			return 0;
 		}
-		if (!attached[i].alive)
+		if (attached[i].where == RL_GONE)
 			gone = &attached[i];
-		if (!attached[i].alive && !strcmp(attached[i].name, request->name))
+		if (attached[i].where == RL_GONE && !strcmp(attached[i].name, request->name))
 			namesake = &attached[i];
 	}
 	*own = NULL;
@@ -148,19 +163,17 @@ static int kept_table_check(const struct rl_state *state, const struct request *
 
 static int adopt_check(const struct rl_attached *own, const struct request *request, struct rl_error *err)
 {
-	static const char *const names[RL_MODES] = {"native", "generic"};
-
 	if (!request->mode_given || own->device.mode == request->mode)
 		return 0;
 	return rl_error_set(err, RL_ERROR_USAGE, EEXIST,
 			    "%s is attached in %s mode, which can't change in place: `rl-agent detach %s "
 			    "--keep`, then attach "
 			    "again; policy and buckets stay",
-			    request->name, names[own->device.mode % RL_MODES], request->name);
+			    request->name, rl_mode_name(own->device.mode), request->name);
 }
 
-static int attach_to(struct rl_state *state, bool fresh, const struct request *request, bool *adopted,
-		     struct rl_error *err)
+static int attach_to(struct rl_state *state, bool fresh, const struct request *request,
+		     struct outcome *outcome, struct rl_error *err)
 {
 	__attribute__((cleanup(rl_program_free))) struct rl_program *program = NULL;
 	struct rl_load_options load = {.max_sources = (__u32)request->max_sources, .frags = !no_frags};
@@ -186,14 +199,19 @@ static int attach_to(struct rl_state *state, bool fresh, const struct request *r
 		rc = rl_state_open(state, err);
 	if (rc)
 		return rc;
-	*adopted = own != NULL;
+	*outcome = (struct outcome){.mode = request->mode};
+	if (own) {
+		outcome->adopted = true;
+		outcome->mode = own->device.mode;
+		outcome->paused = own->device.flags & RL_DEVICE_PAUSED;
+	}
 	if (own)
 		return rl_program_replace(program, state, own->slot, request->name, err);
 	return rl_program_attach(program, state, load.slot, request->ifindex, request->name, request->mode,
 				 err);
 }
 
-static int attach_locked(const struct request *request, bool *adopted, struct rl_error *err)
+static int attach_locked(const struct request *request, struct outcome *outcome, struct rl_error *err)
 {
 	RL_STATE struct rl_state state = RL_STATE_INIT;
 	struct rl_error ignored;
@@ -204,51 +222,57 @@ static int attach_locked(const struct request *request, bool *adopted, struct rl
 		rc = rl_state_open(&state, err);
 	if (rc)
 		return rc;
-	rc = attach_to(&state, fresh, request, adopted, err);
+	rc = attach_to(&state, fresh, request, outcome, err);
 	if (rc && fresh) {
 		/* Nothing half attached: what this call made goes with it. */
 		rl_state_remove(&state, false, &ignored);
 		rl_state_tidy();
 	}
+	if (!rc)
+		rl_lockout_warn(&state, NULL);
 	return rc;
+}
+
+static void outcome_print(const struct request *request, const struct outcome *outcome)
+{
+	if (!outcome->adopted)
+		printf("%s: attached, %s XDP\n", request->name, rl_mode_name(outcome->mode));
+	else
+		printf(
+		    "%s: was attached, %s XDP; the program is replaced in place, limits, buckets and counters go on%s\n",
+		    request->name, rl_mode_name(outcome->mode),
+		    outcome->paused ? "; it is still paused" : "");
+	if (outcome->mode == RL_MODE_GENERIC)
+		fprintf(
+		    stderr,
+		    "rl-agent: warning: generic XDP sees packets that the kernel merged (GRO) as one: limits in packets let "
+		    "more through, and counters show fewer; `ethtool -K %s gro off` prevents it\n",
+		    request->name);
 }
 
 static int run(int argc, const char **argv, struct rl_error *err)
 {
+	bool had_bpffs = rl_state_bpffs_mounted();
 	RL_CLOSE int lock = -1;
 	struct request request;
-	bool adopted = false;
+	struct outcome outcome;
 	int rc = request_parse(argc, argv, &request, err);
 
-	rl_loader_verbose(verbose);
-	if (!rc)
-		rc = device_find(request.name, &request.ifindex, err);
+	rl_loader_log(verbose);
 	if (!rc)
 		rc = rl_privilege_check("attach", err);
 	if (!rc)
 		rc = rl_state_lock(true, &lock, err);
 	if (!rc)
-		rc = attach_locked(&request, &adopted, err);
+		rc = attach_locked(&request, &outcome, err);
 	if (rc)
 		return rc;
-	if (adopted)
-		printf("%s: was attached; the program is replaced in place, limits, buckets and counters go "
-		       "on\n",
-		       request.name);
-	else
-		printf("%s: attached, %s XDP\n", request.name,
-		       request.mode == RL_MODE_NATIVE ? "native" : "generic");
-	if (request.mode == RL_MODE_GENERIC)
+	outcome_print(&request, &outcome);
+	if (!had_bpffs && rl_state_mounts_private())
 		fprintf(stderr,
-			"rl-agent: warning: generic XDP sees packets that the kernel merged (GRO) as one: "
-			"limits in packets let "
-			"more through, and counters show fewer; `ethtool -K %s gro off` prevents it\n",
-			request.name);
-	if (rl_state_mounts_private())
-		fprintf(stderr,
-			"rl-agent: warning: this process has a mount namespace of its own: if %s is mounted "
-			"in it alone, "
-			"enforcement ends with that namespace\n",
+			"rl-agent: warning: %s was mounted in a mount namespace of this process's own: "
+			"enforcement ends with "
+			"that namespace\n",
 			RL_BPFFS);
 	return 0;
 }

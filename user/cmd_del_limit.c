@@ -3,6 +3,7 @@
 
 #include "cleanup.h"
 #include "cmd.h"
+#include "lockout.h"
 #include "policy.h"
 #include "target.h"
 
@@ -26,9 +27,11 @@ static int run(int argc, const char **argv, struct rl_error *err)
 		rc = rl_state_open(&state, err);
 	if (!rc)
 		rc = rl_policy_delete(&state, &target, err);
-	if (!rc)
-		printf("%s: limit deleted\n", rl_target_print(&target, text));
-	return rc;
+	if (rc)
+		return rc;
+	printf("%s: limit deleted\n", rl_target_print(&target, text));
+	rl_lockout_warn(&state, &target);
+	return 0;
 }
 
 const struct rl_command rl_cmd_del_limit = {

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attached.h"
 #include "cleanup.h"
 #include "cmd.h"
 #include "netns.h"
-#include "state.h"
 
 static int keep, all, stale;
 
@@ -49,18 +49,6 @@ static int state_end(const struct rl_state *state, bool unknown, struct rl_error
 	return rc;
 }
 
-/* The attached device of this name: a present one rather than one that is gone. */
-static const struct rl_attached *attached_find(const struct rl_attached *attached, size_t count,
-					       const char *name)
-{
-	const struct rl_attached *found = NULL;
-
-	for (size_t i = 0; i < count; i++)
-		if (!strcmp(attached[i].name, name) && (!found || attached[i].alive))
-			found = &attached[i];
-	return found;
-}
-
 static int none_found(const char *name, size_t count, struct rl_error *err)
 {
 	const char *foreign =
@@ -68,13 +56,12 @@ static int none_found(const char *name, size_t count, struct rl_error *err)
 
 	if (!count)
 		return rl_error_set(err, RL_ERROR_NOT_ATTACHED, ENODEV,
-				    "rl-agent isn't attached to %s nor to anything else here%s; `rl-agent "
+				    "not attached to %s nor to anything else here%s; `rl-agent "
 				    "detach --all` gives up "
 				    "the policy that was kept",
 				    name, foreign);
 	return rl_error_set(err, RL_ERROR_NOT_ATTACHED, ENODEV,
-			    "rl-agent isn't attached to %s%s: `rl-agent status` shows where it is", name,
-			    foreign);
+			    "not attached to %s%s: `rl-agent status` shows where it is", name, foreign);
 }
 
 static int detach_one(const struct rl_state *state, const char *name, struct rl_error *err)
@@ -86,17 +73,17 @@ static int detach_one(const struct rl_state *state, const char *name, struct rl_
 
 	if (rc)
 		return rc;
-	found = attached_find(attached, count, name);
+	found = rl_attached_find(attached, count, name);
 	if (!found)
 		return none_found(name, count, err);
 	rc = device_detach(state, found, err);
 	for (size_t i = 0; i < count; i++)
-		left += &attached[i] != found && attached[i].alive;
+		left += &attached[i] != found && attached[i].where != RL_GONE;
 	if (!rc && !left && !keep)
 		rc = state_end(state, false, err);
 	if (rc)
 		return rc;
-	printf("%s: detached%s\n", name,
+	printf("%s: detached%s\n", found->name,
 	       left   ? "; policy and buckets serve the other devices"
 	       : keep ? "; policy and buckets are kept"
 		      : "; policy and buckets are removed");
@@ -128,60 +115,86 @@ static int detach_all(struct rl_error *err)
 	return rc;
 }
 
-/* One namespace's leftovers. `present`: the namespace was found to exist. */
+/* A state that nothing can come back to: never finished, or of a namespace that is gone. */
+static int stale_remove(struct rl_state *state, __u64 cookie, const char *why, size_t *cleared,
+			struct rl_error *err)
+{
+	int rc;
+
+	snprintf(state->path, sizeof(state->path), RL_BASE "/%" PRIu64, (uint64_t)cookie);
+	rc = rl_state_remove(state, true, err);
+	if (rc)
+		return rc;
+	printf("%s: cleared, %s\n", state->path, why);
+	*cleared += 1;
+	*err = (struct rl_error){};
+	return 0;
+}
+
+/* One namespace's leftovers. `present`: the namespace was found to exist, so its policy may be wanted again. */
 static int stale_clear(__u64 cookie, bool present, size_t *cleared, struct rl_error *err)
 {
 	RL_STATE struct rl_state state = RL_STATE_INIT;
 	struct rl_attached attached[RL_MAX_DEVICES];
-	size_t count, alive = 0, gone = 0;
+	size_t count, left = 0, before = *cleared;
 	int rc = rl_state_open_cookie(cookie, &state, err);
 
-	if (rc == -ENOENT) {
-		snprintf(state.path, sizeof(state.path), RL_BASE "/%" PRIu64, (uint64_t)cookie);
-		*cleared += 1;
-		return rl_state_remove(&state, false, err); /* never finished: an attach was killed */
-	}
+	if (rc == -ENOENT)
+		return stale_remove(&state, cookie, "an attach was killed before it was done", cleared, err);
+	if (rc == -EPROTO && !present)
+		return stale_remove(&state, cookie, "the network namespace is gone", cleared, err);
 	if (!rc)
 		rc = rl_state_attached(&state, false, attached, &count, err);
 	for (size_t i = 0; !rc && i < count; i++) {
-		if (attached[i].alive) {
-			alive++;
+		if (attached[i].where != RL_GONE) {
+			left++;
 			continue;
 		}
-		gone++;
 		rc = device_detach(&state, &attached[i], err);
-		if (!rc)
-			printf("%s: cleared, the device is gone\n", attached[i].name);
+		if (rc)
+			break;
+		printf("%s: cleared, the device is gone\n", attached[i].name);
+		*cleared += 1;
 	}
-	*cleared += gone;
-	if (rc || alive || keep || (present && !gone))
+	if (rc || left)
 		return rc;
-	*cleared += !gone;
-	return rl_state_remove(&state, false, err);
+	if (!present && !keep)
+		return stale_remove(&state, cookie, "the network namespace is gone", cleared, err);
+	if (*cleared > before)
+		printf("no device is left in network namespace %" PRIu64
+		       ": its policy and buckets are kept; `rl-agent detach --all` in it gives them up\n",
+		       (uint64_t)cookie);
+	return 0;
 }
 
+/* Go on behind one that fails; the first failure is told at the end. */
 static int detach_stale(struct rl_error *err)
 {
 	RL_FREE unsigned long long *present = NULL;
 	RL_FREE __u64 *cookies = NULL;
 	size_t present_count, count, cleared = 0;
-	int rc = rl_netns_cookies(&present, &present_count, err);
+	int rc = rl_netns_cookies(&present, &present_count, err), first = 0;
 
 	if (!rc)
 		rc = rl_state_list(&cookies, &count, err);
-	for (size_t i = 0; !rc && i < count; i++) {
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < count; i++) {
+		struct rl_error one = {};
 		bool found = false;
 
 		for (size_t k = 0; k < present_count; k++)
 			found |= present[k] == cookies[i];
-		rc = stale_clear(cookies[i], found, &cleared, err);
+		rc = stale_clear(cookies[i], found, &cleared, &one);
+		if (rc && !first) {
+			first = rc;
+			*err = one;
+		}
 	}
-	if (rc)
-		return rc;
 	rl_state_tidy();
-	if (!cleared)
+	if (!cleared && !first)
 		printf("nothing stale\n");
-	return 0;
+	return first;
 }
 
 static int run(int argc, const char **argv, struct rl_error *err)
@@ -192,7 +205,7 @@ static int run(int argc, const char **argv, struct rl_error *err)
 	int count, rc;
 
 	rc = rl_cmd_parse(&rl_cmd_detach, argc, argv, 0, 1, &name, &count, err);
-	if (!rc && (name != NULL) + all + stale != 1)
+	if (!rc && (name && *name) + all + stale != 1)
 		rc = rl_error_set(
 		    err, RL_ERROR_USAGE, EINVAL,
 		    "detach: name one device, or give --all or --stale; `rl-agent status` shows the devices");

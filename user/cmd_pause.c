@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attached.h"
 #include "cleanup.h"
 #include "cmd.h"
-#include "state.h"
+#include "lockout.h"
 
 static int device_pause(const struct rl_state *state, const struct rl_attached *attached, bool paused,
 			struct rl_error *err)
@@ -28,11 +29,14 @@ static int device_pause(const struct rl_state *state, const struct rl_attached *
 static int pause_all(const struct rl_state *state, const char *name, bool paused, struct rl_error *err)
 {
 	struct rl_attached attached[RL_MAX_DEVICES];
+	const struct rl_attached *named = NULL;
 	size_t count, done = 0;
 	int rc = rl_state_attached(state, true, attached, &count, err);
 
+	if (!rc && name)
+		named = rl_attached_find(attached, count, name);
 	for (size_t i = 0; !rc && i < count; i++) {
-		if (!attached[i].alive || (name && strcmp(attached[i].name, name)))
+		if (attached[i].where == RL_GONE || (name && &attached[i] != named))
 			continue;
 		rc = device_pause(state, &attached[i], paused, err);
 		done++;
@@ -40,7 +44,7 @@ static int pause_all(const struct rl_state *state, const char *name, bool paused
 	if (rc || done)
 		return rc;
 	return rl_error_set(err, RL_ERROR_NOT_ATTACHED, ENODEV,
-			    "rl-agent isn't attached to %s: `rl-agent status` shows where it is",
+			    "not attached to %s: `rl-agent status` shows where it is",
 			    name ? name : "any device");
 }
 
@@ -59,7 +63,11 @@ static int run_as(const struct rl_command *command, bool paused, int argc, const
 		rc = rl_state_lock(false, &lock, err);
 	if (!rc)
 		rc = rl_state_open(&state, err);
-	return rc ? rc : pause_all(&state, name, paused, err);
+	if (!rc)
+		rc = pause_all(&state, name, paused, err);
+	if (!rc && !paused)
+		rl_lockout_warn(&state, NULL);
+	return rc;
 }
 
 static int run_pause(int argc, const char **argv, struct rl_error *err)

@@ -8,6 +8,9 @@
 #include "cmd.h"
 #include "probe.h"
 
+#define RL_PAGE_FRAME                                                                                        \
+	3498 /* bytes of MTU that fit one page beside XDP's headroom and the kernel's own data */
+
 static const struct poptOption options[] = {
     RL_CMD_OPTION_JSON,
     POPT_TABLEEND,
@@ -19,8 +22,17 @@ static const char *const native_names[] = {
     [RL_NATIVE_YES] = "yes",
 };
 
+/* Without privilege the kernel refuses every program: nothing follows from that. */
+static bool can_tell(enum rl_probe_id id, const bool *found)
+{
+	return found[RL_PROBE_PRIVILEGE] || id == RL_PROBE_PRIVILEGE || id == RL_PROBE_BPFFS ||
+	       id == RL_PROBE_COOKIE;
+}
+
 static const char *device_follows(const struct rl_probe_device *device)
 {
+	if (device->program_id)
+		return "it runs an XDP program: attach replaces it if it is rl-agent's (`rl-agent status`), and refuses if not";
 	if (!device->ethernet)
 		return "its frames have no Ethernet header: attach refuses it";
 	if (device->native == RL_NATIVE_NO)
@@ -29,7 +41,7 @@ static const char *device_follows(const struct rl_probe_device *device)
 	if (device->native == RL_NATIVE_UNKNOWN)
 		return "this kernel doesn't tell whether the driver has native XDP (Linux 6.3 does): attach "
 		       "finds out";
-	if (!device->frags && device->mtu > 3498)
+	if (!device->frags && device->mtu > RL_PAGE_FRAME)
 		return "native XDP, but not for frames of several buffers: at this MTU the driver may "
 		       "refuse; "
 		       "`ip link set DEV mtu 1500` helps";
@@ -42,10 +54,19 @@ static void print_text(const char *release, const bool *found, bool works, const
 	const struct rl_probe *table = rl_probe_table();
 
 	printf("kernel %s\n", release);
-	for (int i = 0; i < RL_PROBES; i++)
-		printf("  %-3s  %-13s %s%s%s\n", found[i] ? "yes" : "no", table[i].name, table[i].what,
-		       found[i] ? "" : ": ", found[i] ? "" : table[i].without);
-	printf("%s\n", works ? "rl-agent works here" : "rl-agent can't work here: see above");
+	for (int i = 0; i < RL_PROBES; i++) {
+		const char *follows =
+		    !can_tell(i, found) ? "can't be told without privilege" : table[i].without;
+
+		printf("  %-3s  %-13s %s%s%s\n",
+		       found[i]		    ? "yes"
+		       : can_tell(i, found) ? "no"
+					    : "?",
+		       table[i].name, table[i].what, found[i] ? "" : ": ", found[i] ? "" : follows);
+	}
+	printf("%s\n", works			   ? "rl-agent works here"
+		       : found[RL_PROBE_PRIVILEGE] ? "rl-agent can't work here: see above"
+						   : "run it with sudo to see whether rl-agent works here");
 	if (!name)
 		return;
 	printf("\n%s: driver %s, MTU %d, native XDP %s", name, device->driver[0] ? device->driver : "unknown",
@@ -66,8 +87,9 @@ static void print_json(const char *release, const bool *found, bool works, const
 
 	for (int i = 0; i < RL_PROBES; i++)
 		json_array_append_new(checks,
-				      json_pack("{s:s, s:s, s:b, s:b, s:s?}", "name", table[i].name, "what",
-						table[i].what, "needed", table[i].needed, "found", found[i],
+				      json_pack("{s:s, s:s, s:b, s:o, s:s?}", "name", table[i].name, "what",
+						table[i].what, "needed", table[i].needed, "found",
+						can_tell(i, found) ? json_boolean(found[i]) : json_null(),
 						"follows", found[i] ? NULL : table[i].without));
 	object = json_pack("{s:i, s:s, s:b, s:o, s:n}", "schema_version", 1, "kernel", release, "works",
 			   works, "checks", checks, "device");
@@ -102,6 +124,9 @@ static int run(int argc, const char **argv, struct rl_error *err)
 		works &= found[i] || !rl_probe_table()[i].needed;
 	}
 	(rl_cmd_json ? print_json : print_text)(kernel.release, found, works, name, &device);
+	if (!works && !rl_cmd_json)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOTSUP,
+				    "what rl-agent needs is missing, or can't be told");
 	return 0;
 }
 

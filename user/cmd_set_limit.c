@@ -3,41 +3,49 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attached.h"
 #include "cleanup.h"
 #include "cmd.h"
 #include "limit.h"
+#include "lockout.h"
 #include "policy.h"
-#include "ssh.h"
 #include "target.h"
 #include "units.h"
 
-static const char **rates, **bursts;
-static const char *tenant;
+static const char **rates, **bursts, **tenants;
 
 static const struct poptOption options[] = {
     {"rate", 'r', POPT_ARG_ARGV, &rates, 0, "packets (1000pps, 5kpps, 10/m) or bits (10mbit); twice for both",
      "RATE"},
     {"burst", 'b', POPT_ARG_ARGV, &bursts, 0, "packets (2000) or bytes (256kb, 64kib); twice for both",
      "BURST"},
-    {"tenant", 't', POPT_ARG_STRING, &tenant, 0, "whom the target belongs to", "NAME"},
+    {"tenant", 't', POPT_ARG_ARGV, &tenants, 0, "whom the target belongs to", "NAME"},
     POPT_TABLEEND,
 };
 
-/* Printable ASCII: a name is shown on terminals, in JSON and in files where a space ends a word. */
+/*
+ * A letter, then letters, digits, '.', '_' and '-': such a name needs no quotes anywhere, and can't be taken for an
+ * address, a prefix or an option.
+ */
 static int tenant_parse(const char *name, struct rl_terms *terms, struct rl_error *err)
 {
-	if (!*name || strlen(name) >= sizeof(terms->tenant))
+	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	static const char others[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
+	size_t len = strlen(name);
+
+	if (terms->tenant[0])
+		return rl_error_set(err, RL_ERROR_USAGE, EEXIST,
+				    "--tenant is given twice: a target has one tenant");
+	if (!len || len >= sizeof(terms->tenant))
 		return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
 				    "tenant \"%.40s\": a name has 1 to %zu bytes, this one %zu", name,
-				    sizeof(terms->tenant) - 1, strlen(name));
-	for (const char *c = name; *c; c++)
-		if (*c <= ' ' || *c > '~')
-			return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
-					    "the tenant's name has a space or a character that isn't "
-					    "printable ASCII at byte %zu: use "
-					    "letters, digits and punctuation",
-					    (size_t)(c - name) + 1);
-	strcpy(terms->tenant, name);
+				    sizeof(terms->tenant) - 1, len);
+	if (!strchr(letters, name[0]) || strspn(name, others) != len || !strcmp(name, "any"))
+		return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
+				    "tenant \"%.40s\": expected a letter, then letters, digits, '.', '_' or "
+				    "'-', and not \"any\"",
+				    name);
+	memcpy(terms->tenant, name, len + 1);
 	return 0;
 }
 
@@ -49,50 +57,33 @@ static int terms_parse(struct rl_terms *terms, struct rl_error *err)
 		rc = rl_rate_parse(*rate, terms, err);
 	for (const char **burst = bursts; !rc && burst && *burst; burst++)
 		rc = rl_burst_parse(*burst, terms, err);
-	if (!rc && tenant)
-		rc = tenant_parse(tenant, terms, err);
+	for (const char **tenant = tenants; !rc && tenant && *tenant; tenant++)
+		rc = tenant_parse(*tenant, terms, err);
 	return rc ? rc : rl_terms_complete(terms, err);
 }
 
-static const char *terms_print(const struct rl_terms *terms, char *buf, size_t size)
+/* A policy can be kept without a device: then a limit waits. */
+static void warn_of_no_device(const struct rl_state *state)
 {
-	char rate[RL_UNIT_TEXT], burst[RL_UNIT_TEXT];
-	int len = 0;
+	struct rl_attached attached[RL_MAX_DEVICES];
+	struct rl_error ignored;
+	size_t count;
 
-	buf[0] = '\0';
-	if (terms->packets_per_hour)
-		len = snprintf(buf, size, "%s burst %s", rl_rate_print_packets(terms->packets_per_hour, rate),
-			       rl_burst_print_packets(terms->burst_packets, burst));
-	if (terms->bits_per_second)
-		snprintf(buf + len, size - (size_t)len, "%s%s burst %s", len ? " and " : "",
-			 rl_rate_print_bits(terms->bits_per_second, rate),
-			 rl_burst_print_bytes(terms->burst_bytes, burst));
-	return buf;
-}
-
-/* Whoever limits the address that he is logged in from shall know it before the shell stalls. */
-static void warn_of_lockout(const struct rl_state *state, const struct rl_prefix *target, const char *terms)
-{
-	char client_text[RL_TARGET_TEXT], target_text[RL_TARGET_TEXT];
-	struct rl_prefix client;
-	struct rl_limit limit;
-
-	if (!rl_ssh_client(&client) || !rl_target_covers(target, &client))
+	if (rl_state_attached(state, true, attached, &count, &ignored))
 		return;
-	if (!rl_policy_match(state, &client, &limit) || limit.prefixlen != target->prefixlen)
-		return; /* a narrower limit holds for it */
-	rl_target_print(target, target_text);
-	fprintf(stderr,
-		"rl-agent: warning: %s covers %s, where this SSH session comes from: it is held to %s now; "
-		"`rl-agent del-limit %s` takes that back\n",
-		target_text, rl_target_print(&client, client_text), terms, target_text);
+	for (size_t i = 0; i < count; i++)
+		if (attached[i].where != RL_GONE)
+			return;
+	fprintf(
+	    stderr,
+	    "rl-agent: warning: no device is attached: limits take effect with the next `rl-agent attach`\n");
 }
 
 static int run(int argc, const char **argv, struct rl_error *err)
 {
 	RL_STATE struct rl_state state = RL_STATE_INIT;
 	struct rl_terms terms = {};
-	char target_text[RL_TARGET_TEXT], text[4 * RL_UNIT_TEXT];
+	char target_text[RL_TARGET_TEXT], text[RL_TERMS_TEXT];
 	RL_CLOSE int lock = -1;
 	struct rl_prefix target;
 	const char *word;
@@ -113,10 +104,10 @@ static int run(int argc, const char **argv, struct rl_error *err)
 		rc = rl_policy_set(&state, &target, &terms, err);
 	if (rc)
 		return rc;
-	terms_print(&terms, text, sizeof(text));
-	printf("%s: %s%s%s\n", rl_target_print(&target, target_text), text,
+	printf("%s: %s%s%s\n", rl_target_print(&target, target_text), rl_terms_print(&terms, text),
 	       terms.tenant[0] ? ", tenant " : "", terms.tenant);
-	warn_of_lockout(&state, &target, text);
+	warn_of_no_device(&state);
+	rl_lockout_warn(&state, &target);
 	return 0;
 }
 

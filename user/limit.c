@@ -2,6 +2,7 @@
 #include "limit.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../bpf/rl_gcra.h"
@@ -224,6 +225,23 @@ int rl_terms_complete(struct rl_terms *terms, struct rl_error *err)
 		return ret;
 	*terms = complete;
 	return 0;
+}
+
+const char *rl_terms_print(const struct rl_terms *terms, char buf[RL_TERMS_TEXT])
+{
+	char rate[RL_UNIT_TEXT], burst[RL_UNIT_TEXT];
+	int len = 0;
+
+	buf[0] = '\0';
+	if (terms->packets_per_hour)
+		len = snprintf(buf, RL_TERMS_TEXT, "%s burst %s",
+			       rl_rate_print_packets(terms->packets_per_hour, rate),
+			       rl_burst_print_packets(terms->burst_packets, burst));
+	if (terms->bits_per_second)
+		snprintf(buf + len, RL_TERMS_TEXT - (size_t)len, "%s%s burst %s", len ? " and " : "",
+			 rl_rate_print_bits(terms->bits_per_second, rate),
+			 rl_burst_print_bytes(terms->burst_bytes, burst));
+	return buf;
 }
 
 /* The most that a bucket of this unit owes at `now`: a whole burst, or what is left of a larger one before it. */

@@ -10,7 +10,7 @@
 
 #define RL_BURST_PACKETS_MIN 16	   /* default burst: 100 ms of the rate, but at least this */
 #define RL_BURST_BYTES_MIN   16384 /* likewise */
-#define RL_BURST_BYTES_MTU   1514  /* a byte burst below one full frame would starve TCP: refused */
+#define RL_BURST_BYTES_MTU   1522 /* a full frame with two VLAN tags: a smaller byte burst would starve TCP */
 
 /*
  * Fill in the default bursts and check the whole: at least one rate; no burst without its rate; a byte burst
@@ -18,6 +18,10 @@
  * is untouched.
  */
 int rl_terms_complete(struct rl_terms *terms, struct rl_error *err);
+
+/* "1kpps burst 2000p and 10mbit burst 256kb", for people. Returns buf. */
+#define RL_TERMS_TEXT 200
+const char *rl_terms_print(const struct rl_terms *terms, char buf[RL_TERMS_TEXT]);
 
 /* One unit's arithmetic. `tokens` per `per_seconds` seconds (both > 0), `burst` tokens, and the smallest
  * number of tokens that a packet takes. -ERANGE where the burst takes too long to refill. */

@@ -5,16 +5,14 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <linux/if_link.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <sys/utsname.h>
 #include <time.h>
 
 #include "cleanup.h"
 #include "limit.h"
+#include "probe.h"
 #include "rl_xdp.skel.h"
 
 struct rl_program {
@@ -24,8 +22,8 @@ struct rl_program {
 };
 
 /*
- * libbpf tells the verifier's and the drivers' reasons in its log alone. The last warning, and the driver's
- * own words among them, are kept for the error text.
+ * libbpf tells the verifier's and the drivers' reasons in its log alone. A driver's words are kept for the
+ * error text; the rest is for `attach --verbose`.
  */
 static struct {
 	bool verbose;
@@ -49,9 +47,10 @@ static int on_libbpf_print(enum libbpf_print_level level, const char *format, va
 	return libbpf_log.verbose ? fputs(line, stderr) : 0;
 }
 
-void rl_loader_verbose(bool on)
+void rl_loader_log(bool verbose)
 {
-	libbpf_log.verbose = on;
+	libbpf_set_print(on_libbpf_print);
+	libbpf_log.verbose = verbose;
 }
 
 void rl_program_free(struct rl_program **program)
@@ -64,8 +63,11 @@ void rl_program_free(struct rl_program **program)
 
 static int maps_set_up(struct rl_xdp *skel, const struct rl_state *state, bool fresh, __u32 max_sources)
 {
+	/* The LRU map's CPUs hold up to 128 free entries each back from the others: more than were asked for, or sources
+	 * that fit would be evicted. */
 	if (fresh)
-		return bpf_map__set_max_entries(skel->maps.rl_sources, max_sources);
+		return bpf_map__set_max_entries(skel->maps.rl_sources,
+						max_sources + 256 * (__u32)rl_possible_cpus());
 	for (int i = 0; i < RL_MAPS; i++) {
 		struct bpf_map *map = bpf_object__find_map_by_name(skel->obj, rl_map_name(i));
 		int rc = map ? bpf_map__reuse_fd(map, state->map[i]) : -ENOENT;
@@ -81,16 +83,21 @@ static int load_error(int rc, const struct rl_load_options *options, bool fresh,
 	struct utsname name;
 
 	uname(&name);
-	if (rc == -ENOMEM || rc == -E2BIG)
+	if (rc == -ENOMEM && fresh)
 		return rl_error_set(
-		    err, RL_ERROR_KERNEL, -rc,
+		    err, RL_ERROR_KERNEL, ENOMEM,
 		    "the kernel has no memory for a table of %u sources: give a smaller --max-sources",
-		    fresh ? options->max_sources : 0);
-	return rl_error_set(err, RL_ERROR_KERNEL, -rc,
-			    "kernel %s refused the packet program: %s; rl-agent needs Linux 6.1 or later: "
-			    "`rl-agent probe` tells "
-			    "what is missing, `attach --verbose` what the kernel said",
-			    name.release, strerror(-rc));
+		    options->max_sources);
+	if (rc == -EPERM)
+		return rl_error_set(
+		    err, RL_ERROR_KERNEL, EPERM,
+		    "the kernel doesn't permit BPF programs here (kernel lockdown, or a user namespace such as a "
+		    "container's): attach from the host");
+	return rl_error_set(
+	    err, RL_ERROR_KERNEL, -rc,
+	    "kernel %s refused the packet program: %s; rl-agent needs Linux 6.1 or later: `rl-agent probe` "
+	    "tells what is missing, `attach --verbose` what the kernel said",
+	    name.release, strerror(-rc));
 }
 
 int rl_program_load(const struct rl_state *state, bool fresh, const struct rl_load_options *options,
@@ -99,7 +106,6 @@ int rl_program_load(const struct rl_state *state, bool fresh, const struct rl_lo
 	__attribute__((cleanup(rl_program_free))) struct rl_program *program = calloc(1, sizeof(*program));
 	int rc;
 
-	libbpf_set_print(on_libbpf_print);
 	if (!program)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
 	program->skel = rl_xdp__open();
@@ -125,8 +131,7 @@ static int map_pin(const struct rl_program *program, const struct rl_state *stat
 	struct bpf_map *map = bpf_object__find_map_by_name(program->skel->obj, rl_map_name(which));
 	char path[RL_PATH_LEN];
 
-	snprintf(path, sizeof(path), "%.100s/%s", state->path, rl_map_pin(which));
-	if (bpf_obj_pin(bpf_map__fd(map), path))
+	if (bpf_obj_pin(bpf_map__fd(map), rl_state_map_path(state, which, path)))
 		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't pin a map as %s: %s", path,
 				    strerror(errno));
 	return 0;
@@ -190,15 +195,6 @@ int rl_device_check_foreign(__u32 ifindex, const char *name, struct rl_error *er
 	    name, program, id, name);
 }
 
-static int device_mtu(const char *name)
-{
-	RL_CLOSE int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq request = {};
-
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
-	return fd >= 0 && ioctl(fd, SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
-}
-
 /*
  * The driver's own reason. Creating a link doesn't tell it, the older netlink request does: ask by that, and
  * take the program off again at once should it succeed this time.
@@ -216,27 +212,31 @@ static const char *driver_reason(int program_fd, __u32 ifindex)
 
 static int native_refused(int code, const char *name, const char *reason, bool frags, struct rl_error *err)
 {
-	const char *elsewise =
-	    "`rl-agent attach --mode generic` works on every device, but slower, and counts packets that the "
-	    "kernel merged as one";
+	static const char elsewise[] =
+	    "`rl-agent attach --mode generic` works on every device, but slower, and counts "
+	    "packets that the kernel merged as one";
 	const char *says = reason[0] ? reason : strerror(code);
-	int mtu = device_mtu(name);
+	struct rl_probe_device device = {};
+	struct rl_error ignored;
+	bool by_mtu;
 
-	if (mtu > 1500 && (strcasestr(reason, "mtu") || code == ERANGE || code == EINVAL))
-		return rl_error_set(err, RL_ERROR_KERNEL, code,
-				    "%s refused native XDP at its MTU of %d: %s; lower it (`ip link set %s "
-				    "mtu 1500`; on veth, that of "
-				    "the other end)%s; or: %s; nothing was attached",
-				    name, mtu, says, name, frags ? "" : ", or leave out --no-frags",
-				    elsewise);
-	if (code == EOPNOTSUPP && !reason[0])
+	rl_probe_device(name, &device, &ignored);
+	by_mtu = reason[0] ? strcasestr(reason, "mtu") != NULL
+			   : device.mtu > 1500 && (code == ERANGE || code == EINVAL);
+	if (by_mtu)
+		return rl_error_set(
+		    err, RL_ERROR_KERNEL, code,
+		    "%s refused native XDP at its MTU of %d: %s; lower it (`ip link set %s mtu 1500`; on veth, that of "
+		    "the other end)%s; or: %s; nothing was attached",
+		    name, device.mtu, says, name, frags ? "" : ", or leave out --no-frags", elsewise);
+	if (code == EOPNOTSUPP || device.native == RL_NATIVE_NO)
 		return rl_error_set(err, RL_ERROR_KERNEL, code,
 				    "the driver of %s has no native XDP; %s; nothing was attached", name,
 				    elsewise);
 	return rl_error_set(
 	    err, RL_ERROR_KERNEL, code,
-	    "%s refused native XDP: %s; many drivers want spare queues (`ethtool -L %s combined N` with half "
-	    "as many) and no LRO (`ethtool -K %s lro off`); or: %s; nothing was attached",
+	    "%s refused native XDP: %s; many drivers want spare queues (`ethtool -L %s combined N` with half as "
+	    "many) and no LRO (`ethtool -K %s lro off`); or: %s; nothing was attached",
 	    name, says, name, name, elsewise);
 }
 

@@ -39,7 +39,7 @@ int rl_program_replace(const struct rl_program *program, const struct rl_state *
 /* -EBUSY with a text that names it where a program that isn't ours is on the device. */
 int rl_device_check_foreign(__u32 ifindex, const char *name, struct rl_error *err);
 
-/* Print what libbpf says to stderr (attach --verbose). Otherwise it is only kept for error texts. */
-void rl_loader_verbose(bool on);
+/* Take what libbpf says: to stderr if `verbose`, otherwise it only serves error texts. Before any use of libbpf. */
+void rl_loader_log(bool verbose);
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "loader.h"
 
 static const struct rl_command *const commands[] = {
     &rl_cmd_attach, &rl_cmd_detach, &rl_cmd_set_limit, &rl_cmd_del_limit, &rl_cmd_list,	 &rl_cmd_stats,
@@ -57,9 +58,10 @@ static void command_help_print(const struct rl_command *command)
 
 static int help_run(const char *name, struct rl_error *err)
 {
-	const struct rl_command *command = name ? command_find(name) : NULL;
+	bool general = !name || !strcmp(name, "help") || !strcmp(name, "--help");
+	const struct rl_command *command = general ? NULL : command_find(name);
 
-	if (name && !command)
+	if (!general && !command)
 		return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
 				    "there is no command \"%s\": `rl-agent help` lists them", name);
 	if (command)
@@ -69,11 +71,15 @@ static int help_run(const char *name, struct rl_error *err)
 	return 0;
 }
 
-static bool has_word(int argc, const char **argv, const char *brief, const char *whole)
+/* Is there a -c among the short options, or the long one? Also where parsing stopped before it got there. */
+static bool has_option(int argc, const char **argv, char brief, const char *whole)
 {
-	for (int i = 1; i < argc; i++)
-		if (!strcmp(argv[i], brief) || !strcmp(argv[i], whole))
+	for (int i = 1; i < argc; i++) {
+		bool is_short = argv[i][0] == '-' && argv[i][1] != '-';
+
+		if (is_short ? strchr(argv[i], brief) != NULL : !strncmp(argv[i], whole, strlen(whole)))
 			return true;
+	}
 	return false;
 }
 
@@ -96,7 +102,7 @@ static int dispatch(int argc, const char **argv, struct rl_error *err)
 	if (!command)
 		return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
 				    "there is no command \"%s\": `rl-agent help` lists them", name);
-	if (has_word(argc - 1, argv + 1, "-h", "--help")) {
+	if (argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h"))) {
 		command_help_print(command);
 		return 0;
 	}
@@ -138,15 +144,19 @@ int main(int argc, char **argv)
 {
 	const char **words = (const char **)argv;
 	struct rl_error err = {};
-	int rc = dispatch(argc, words, &err);
+	int rc;
+
+	rl_loader_log(false);
+	rc = dispatch(argc, words, &err);
 
 	if (rc && err.kind == RL_ERROR_NONE)
 		rl_error_set(&err, RL_ERROR_KERNEL, -rc, "%s failed: %s", argv[1], strerror(-rc));
 	if (rc)
-		error_print(&err, has_word(argc, words, "-j", "--json"));
+		error_print(&err, rl_cmd_json || has_option(argc, words, 'j', "--json"));
 	if ((fflush(stdout) || ferror(stdout)) && !rc) {
-		rl_error_set(&err, RL_ERROR_KERNEL, EIO, "can't write the output: %s", strerror(errno));
+		rc = rl_error_set(&err, RL_ERROR_KERNEL, EIO,
+				  "it is done, but its output can't be written: %s", strerror(errno));
 		error_print(&err, false);
 	}
-	return exit_code(&err);
+	return rc ? exit_code(&err) : 0;
 }

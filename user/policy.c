@@ -29,19 +29,34 @@ static size_t drop_repeats(struct rl_policy_entry *entries, size_t count)
 	return kept;
 }
 
+/* The key behind *key, or the first one where it is NULL. -ENOENT at the end. */
+static int key_next(int fd, const struct rl_prefix *key, struct rl_prefix *next)
+{
+	for (int try = 0; try < 3; try++) {
+		if (bpf_map_get_next_key(fd, key, next) == 0)
+			return 0;
+		if (errno != ENOMEM && errno != EAGAIN) /* the kernel allocates for this, and must not wait */
+			break;
+	}
+	return -errno;
+}
+
 int rl_policy_read(const struct rl_state *state, struct rl_policy_entry **out, size_t *count,
 		   struct rl_error *err)
 {
 	RL_FREE struct rl_policy_entry *entries = NULL;
-	int fd = state->map[RL_MAP_POLICY];
+	int fd = state->map[RL_MAP_POLICY], rc;
 	struct rl_prefix key, *previous = NULL;
 	size_t n = 0, room = 0, steps = 0;
 
-	/* Bounded, so that it ends even if somebody deletes every key we stand on. */
-	for (; steps < 4UL * RL_MAX_LIMITS && bpf_map_get_next_key(fd, previous, &key) == 0; steps++) {
+	for (; (rc = key_next(fd, previous, &key)) == 0; steps++) {
 		struct rl_policy_entry entry = {.target = key};
 
 		previous = &key;
+		/* Bounded, so that it ends even if somebody deletes every key that we stand on. */
+		if (steps >= 4UL * RL_MAX_LIMITS)
+			return rl_error_set(err, RL_ERROR_KERNEL, EAGAIN,
+					    "the policy changes faster than it can be read: try again");
 		if (bpf_map_lookup_elem(fd, &key, &entry.limit) || entry.limit.prefixlen != key.prefixlen)
 			continue; /* deleted since */
 		if (n == room) {
@@ -55,6 +70,8 @@ int rl_policy_read(const struct rl_state *state, struct rl_policy_entry **out, s
 		}
 		entries[n++] = entry;
 	}
+	if (rc != -ENOENT)
+		return rl_error_set(err, RL_ERROR_KERNEL, -rc, "can't read the policy: %s", strerror(-rc));
 	if (n)
 		qsort(entries, n, sizeof(*entries), entry_compare);
 	*count = drop_repeats(entries, n);

@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/genetlink.h>
-#include <linux/magic.h>
 #include <linux/sockios.h>
 #include <net/if.h>
 #include <net/if_arp.h>
@@ -14,7 +13,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/statfs.h>
 
 #include <libmnl/libmnl.h>
 
@@ -36,7 +34,7 @@ static const struct rl_probe table[] = {
     [RL_PROBE_XDP] = {"xdp", "XDP programs (Linux 4.8)",
 		      "attach refuses: the kernel is too old or built without BPF", true},
     [RL_PROBE_FRAGS] = {"xdp_frags", "XDP over frames of several buffers (Linux 5.18)",
-			"attach refuses: the kernel is too old", true},
+			"attach needs --no-frags, and refuses jumbo frames", false},
     [RL_PROBE_CAS] = {"cas", "compare-and-swap in BPF (Linux 5.12)", "attach refuses: the kernel is too old",
 		      true},
     [RL_PROBE_LPM] = {"lpm_trie", "longest prefix match maps (Linux 4.11)",
@@ -114,13 +112,6 @@ static bool probe_jit(void)
 	return fd >= 0 && bpf_obj_get_info_by_fd(fd, &info, &len) == 0 && info.jited_prog_len > 0;
 }
 
-static bool probe_bpffs(void)
-{
-	struct statfs fs;
-
-	return statfs(RL_BPFFS, &fs) == 0 && (unsigned int)fs.f_type == BPF_FS_MAGIC;
-}
-
 bool rl_probe_run(enum rl_probe_id id)
 {
 	struct rl_error ignored;
@@ -130,7 +121,7 @@ bool rl_probe_run(enum rl_probe_id id)
 	case RL_PROBE_PRIVILEGE:
 		return rl_privilege_check("probe", &ignored) == 0;
 	case RL_PROBE_BPFFS:
-		return probe_bpffs();
+		return rl_state_bpffs_mounted();
 	case RL_PROBE_COOKIE:
 		return rl_state_cookie(&cookie, &ignored) == 0;
 	case RL_PROBE_XDP:

@@ -6,6 +6,7 @@
 #ifndef RL_SNAPSHOT_H
 #define RL_SNAPSHOT_H
 
+#include "attached.h"
 #include "policy.h"
 
 struct rl_device_stats {

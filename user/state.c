@@ -11,7 +11,6 @@
 #include <linux/capability.h>
 #include <linux/magic.h>
 #include <mntent.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -30,6 +29,7 @@
 
 #define LOCK_WAIT_MS 30000
 #define LOCK_STEP_MS 20
+#define LOCK_TRIES   1000
 
 static const char *const map_names[] = {
     [RL_MAP_POLICY] = "rl_policy",
@@ -49,11 +49,6 @@ const char *rl_map_name(enum rl_map map)
 	return map_names[map];
 }
 
-const char *rl_map_pin(enum rl_map map)
-{
-	return map_names[map] + strlen("rl_");
-}
-
 int rl_possible_cpus(void)
 {
 	int cpus = libbpf_num_possible_cpus();
@@ -65,14 +60,14 @@ int rl_privilege_check(const char *what, struct rl_error *err)
 {
 	if (capng_get_caps_process())
 		return rl_error_set(err, RL_ERROR_KERNEL, EPERM, "can't read this process's capabilities");
-	if (capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN) ||
-	    (capng_have_capability(CAPNG_EFFECTIVE, CAP_BPF) &&
-	     capng_have_capability(CAPNG_EFFECTIVE, CAP_NET_ADMIN)))
+	/* Root's, since what it makes in bpffs is trusted by its owner. */
+	if (geteuid() == 0 && (capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN) ||
+			       (capng_have_capability(CAPNG_EFFECTIVE, CAP_BPF) &&
+				capng_have_capability(CAPNG_EFFECTIVE, CAP_NET_ADMIN))))
 		return 0;
 	return rl_error_set(
 	    err, RL_ERROR_KERNEL, EPERM,
-	    "%s needs the capabilities CAP_BPF and CAP_NET_ADMIN, which this process lacks: run it with sudo",
-	    what);
+	    "%s must run as root, with the capabilities CAP_BPF and CAP_NET_ADMIN: run it with sudo", what);
 }
 
 int rl_state_cookie(__u64 *out, struct rl_error *err)
@@ -96,7 +91,7 @@ int rl_state_cookie(__u64 *out, struct rl_error *err)
 	return 0;
 }
 
-static bool bpffs_mounted(void)
+bool rl_state_bpffs_mounted(void)
 {
 	struct statfs fs;
 
@@ -107,27 +102,29 @@ bool rl_state_mounts_private(void)
 {
 	struct stat self, init;
 
-	return stat("/proc/self/ns/mnt", &self) == 0 && stat("/proc/1/ns/mnt", &init) == 0 &&
+	/* Not to be told means that it may be so. */
+	return stat("/proc/self/ns/mnt", &self) || stat("/proc/1/ns/mnt", &init) ||
 	       self.st_ino != init.st_ino;
 }
 
-/* `ip netns exec NAME` mounts a sysfs of its own over /sys, with NAME for its source, and so hides bpffs. */
+/*
+ * `ip netns exec NAME` mounts a sysfs of its own over /sys, with NAME for its source, and so hides bpffs. The last mount
+ * on /sys is the one that is seen.
+ */
 static bool sys_is_of_ip_netns(char *name, size_t size)
 {
 	FILE *mounts = setmntent("/proc/self/mounts", "r");
 	struct mntent *entry;
-	bool found = false;
+	char path[128];
 
-	if (!mounts)
-		return false;
-	while ((entry = getmntent(mounts))) {
-		if (strcmp(entry->mnt_dir, "/sys") || strcmp(entry->mnt_type, "sysfs"))
-			continue;
-		found = strcmp(entry->mnt_fsname, "sysfs") != 0; /* the last mount on /sys is the one seen */
-		snprintf(name, size, "%s", entry->mnt_fsname);
-	}
-	endmntent(mounts);
-	return found && rl_state_mounts_private();
+	snprintf(name, size, "sysfs");
+	while (mounts && (entry = getmntent(mounts)))
+		if (!strcmp(entry->mnt_dir, "/sys") && !strcmp(entry->mnt_type, "sysfs"))
+			snprintf(name, size, "%s", entry->mnt_fsname);
+	if (mounts)
+		endmntent(mounts);
+	snprintf(path, sizeof(path), "/run/netns/%s", name);
+	return strcmp(name, "sysfs") != 0 && access(path, F_OK) == 0;
 }
 
 static int bpffs_refuse_hidden(struct rl_error *err)
@@ -144,14 +141,45 @@ static int bpffs_refuse_hidden(struct rl_error *err)
 	    RL_BPFFS, name);
 }
 
+static int lock_wait(int fd, const char *path, struct rl_error *err)
+{
+	const struct timespec step = {.tv_nsec = LOCK_STEP_MS * 1000000L};
+
+	for (int waited = 0; flock(fd, LOCK_EX | LOCK_NB); waited += LOCK_STEP_MS) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't lock %s: %s", path,
+					    strerror(errno));
+		if (waited >= LOCK_WAIT_MS)
+			return rl_error_set(err, RL_ERROR_KERNEL, EBUSY,
+					    "another rl-agent has been at work for %d s and holds the lock "
+					    "on %s: wait for it, or "
+					    "find it with `fuser -v %s`",
+					    LOCK_WAIT_MS / 1000, path, path);
+		nanosleep(&step, NULL);
+	}
+	return 0;
+}
+
+/* Under a lock of its own: two that mount at once would hide the first one's pins under the second's mount. */
 static int bpffs_mount(struct rl_error *err)
 {
+	RL_CLOSE int fd = -1;
 	int rc;
 
-	if (bpffs_mounted())
+	if (rl_state_bpffs_mounted())
 		return 0;
 	rc = bpffs_refuse_hidden(err);
 	if (rc)
+		return rc;
+	fd = open(RL_BPFFS, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return rl_error_set(
+		    err, RL_ERROR_KERNEL, errno,
+		    "%s, where the BPF file system belongs, can't be opened: %s; is sysfs mounted on /sys, "
+		    "and the kernel built with BPF?",
+		    RL_BPFFS, strerror(errno));
+	rc = lock_wait(fd, RL_BPFFS, err);
+	if (rc || rl_state_bpffs_mounted())
 		return rc;
 	if (mount("bpf", RL_BPFFS, "bpf", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0700"))
 		return rl_error_set(
@@ -204,9 +232,9 @@ static int folder_make(const char *path, bool *created, struct rl_error *err)
 
 static int not_attached(struct rl_error *err)
 {
-	return rl_error_set(err, RL_ERROR_NOT_ATTACHED, ENOENT,
-			    "rl-agent isn't attached to any device of this network namespace: `rl-agent "
-			    "attach DEV` does that");
+	return rl_error_set(
+	    err, RL_ERROR_NOT_ATTACHED, ENOENT,
+	    "not attached to any device of this network namespace: `rl-agent attach DEV` does that");
 }
 
 static void state_path(struct rl_state *state, __u64 cookie)
@@ -221,9 +249,10 @@ const char *rl_state_link_path(const struct rl_state *state, __u32 slot, char bu
 	return buf;
 }
 
-static void map_path(const struct rl_state *state, enum rl_map map, char buf[RL_PATH_LEN])
+const char *rl_state_map_path(const struct rl_state *state, enum rl_map map, char buf[RL_PATH_LEN])
 {
-	snprintf(buf, RL_PATH_LEN, "%.100s/%s", state->path, rl_map_pin(map));
+	snprintf(buf, RL_PATH_LEN, "%.100s/%s", state->path, map_names[map] + strlen("rl_"));
+	return buf;
 }
 
 static int maps_open(struct rl_state *state, struct rl_error *err)
@@ -231,8 +260,10 @@ static int maps_open(struct rl_state *state, struct rl_error *err)
 	char path[RL_PATH_LEN];
 
 	for (int i = 0; i < RL_MAPS; i++) {
-		map_path(state, i, path);
+		rl_state_map_path(state, i, path);
 		state->map[i] = bpf_obj_get(path);
+		if (state->map[i] < 0 && errno == ENOENT)
+			return not_attached(err); /* a detach is at work */
 		if (state->map[i] < 0)
 			return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't open the pinned map %s: %s",
 					    path, strerror(errno));
@@ -249,7 +280,7 @@ static int abi_check(const struct rl_state *state, struct rl_error *err)
 	__u32 len = sizeof(info), zero = 0;
 	RL_FREE struct rl_meta *meta = NULL;
 
-	map_path(state, RL_MAP_META, path);
+	rl_state_map_path(state, RL_MAP_META, path);
 	fd = bpf_obj_get(path);
 	if (fd < 0 && errno == ENOENT)
 		return not_attached(err);
@@ -265,7 +296,8 @@ static int abi_check(const struct rl_state *state, struct rl_error *err)
 	return rl_error_set(err, RL_ERROR_KERNEL, EPROTO,
 			    "the state in %s was made by another release of rl-agent (layout %u, this one "
 			    "speaks %u): use that "
-			    "release, or give up its policy with `rl-agent detach --all` and attach again",
+			    "release, or give up its policy with `rl-agent detach --all` in its network "
+			    "namespace, and attach again",
 			    state->path, meta->abi, RL_ABI_VERSION);
 }
 
@@ -275,7 +307,7 @@ int rl_state_open_cookie(__u64 cookie, struct rl_state *state, struct rl_error *
 	RL_CLOSE int base = -1, folder = -1;
 	int rc;
 
-	if (!bpffs_mounted()) {
+	if (!rl_state_bpffs_mounted()) {
 		rc = bpffs_refuse_hidden(err);
 		return rc ? rc : not_attached(err);
 	}
@@ -299,7 +331,7 @@ int rl_state_open_cookie(__u64 cookie, struct rl_state *state, struct rl_error *
 int rl_state_open(struct rl_state *state, struct rl_error *err)
 {
 	__u64 cookie;
-	int rc = rl_privilege_check("rl-agent", err);
+	int rc = rl_privilege_check("this", err);
 
 	if (!rc)
 		rc = rl_state_cookie(&cookie, err);
@@ -321,11 +353,11 @@ int rl_state_list(__u64 **out, size_t *count, struct rl_error *err)
 	struct dirent *entry;
 	size_t n = 0;
 	DIR *dir;
-	int rc = bpffs_mounted() ? folder_open(RL_BASE, &fd, err) : -ENOENT;
+	int rc = rl_state_bpffs_mounted() ? folder_open(RL_BASE, &fd, err) : bpffs_refuse_hidden(err);
 
 	if (rc && rc != -ENOENT)
 		return rc;
-	dir = rc ? NULL : fdopendir(fd);
+	dir = fd < 0 ? NULL : fdopendir(fd);
 	if (dir)
 		fd = -1; /* the stream owns it */
 	while (dir && (entry = readdir(dir))) {
@@ -365,7 +397,7 @@ static void state_clear(const struct rl_state *state)
 	}
 	for (int i = RL_MAPS - 1; i >= 0;
 	     i--) { /* meta first: from here on the state is not a finished one */
-		map_path(state, i, path);
+		rl_state_map_path(state, i, path);
 		unlink(path);
 	}
 }
@@ -430,7 +462,7 @@ int rl_state_prepare(struct rl_state *state, bool *created, struct rl_error *err
 	if (rc)
 		return rc == -ENOENT ? rl_error_set(err, RL_ERROR_KERNEL, ENOENT, "%s vanished", state->path)
 				     : rc;
-	map_path(state, RL_MAP_META, path);
+	rl_state_map_path(state, RL_MAP_META, path);
 	meta = bpf_obj_get(path);
 	if (meta < 0 && errno != ENOENT)
 		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't open the pinned map %s: %s", path,
@@ -441,94 +473,55 @@ int rl_state_prepare(struct rl_state *state, bool *created, struct rl_error *err
 	return 0;
 }
 
-static int lock_wait(int fd, struct rl_error *err)
+/* Open the base folder, made if it is missing and `create`. -ENOENT without a text: there is none. */
+static int base_open(bool create, int *out, struct rl_error *err)
 {
-	const struct timespec step = {.tv_nsec = LOCK_STEP_MS * 1000000L};
+	bool made;
+	int rc;
 
-	for (int waited = 0; flock(fd, LOCK_EX | LOCK_NB); waited += LOCK_STEP_MS) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't lock %s: %s", RL_BASE,
-					    strerror(errno));
-		if (waited >= LOCK_WAIT_MS)
-			return rl_error_set(err, RL_ERROR_KERNEL, EBUSY,
-					    "another rl-agent has been at work for %d s and holds the lock "
-					    "on %s: wait for it, or "
-					    "find it with `fuser -v %s`",
-					    LOCK_WAIT_MS / 1000, RL_BASE, RL_BASE);
-		nanosleep(&step, NULL);
+	if (create) {
+		rc = bpffs_mount(err);
+		if (rc)
+			return rc == -ENOENT ? -ENODEV : rc;
+		rc = folder_make(RL_BASE, &made, err);
+		if (rc && rc != -ENOENT)
+			return rc;
+	} else if (!rl_state_bpffs_mounted()) {
+		rc = bpffs_refuse_hidden(err);
+		return rc ? rc : -ENOENT;
 	}
-	return 0;
+	return folder_open(RL_BASE, out, err);
+}
+
+static bool same_folder(int fd, const char *path)
+{
+	struct stat mine, there;
+
+	return fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino &&
+	       mine.st_dev == there.st_dev;
 }
 
 int rl_state_lock(bool create, int *fd, struct rl_error *err)
 {
-	for (;;) {
+	for (int try = 0; try < LOCK_TRIES; try++) {
 		RL_CLOSE int held = -1;
-		struct stat mine, there;
-		bool made;
-		int rc = create ? bpffs_mount(err) : 0;
+		int rc = base_open(create, &held, err);
 
-		if (!rc && !create && !bpffs_mounted()) {
-			rc = bpffs_refuse_hidden(err);
-			return rc ? rc : not_attached(err);
-		}
-		if (!rc && create)
-			rc = folder_make(RL_BASE, &made, err);
-		if (!rc || rc == -ENOENT)
-			rc = folder_open(RL_BASE, &held, err);
-		if (rc == -ENOENT && !create)
-			return not_attached(err);
+		if (rc == -ENOENT && create)
+			continue; /* a detach removed it between making and opening */
 		if (rc == -ENOENT)
-			continue; /* a detach removed it between the two steps */
+			return not_attached(err);
 		if (!rc)
-			rc = lock_wait(held, err);
+			rc = lock_wait(held, RL_BASE, err);
 		if (rc)
 			return rc;
 		/* The last detach removes the folder: a lock on the removed one guards nothing. */
-		if (fstat(held, &mine) == 0 && stat(RL_BASE, &there) == 0 && mine.st_ino == there.st_ino &&
-		    mine.st_dev == there.st_dev) {
+		if (same_folder(held, RL_BASE)) {
 			*fd = RL_TAKE_FD(held);
 			return 0;
 		}
 	}
-}
-
-/* What the pinned link of a slot says; false where there is no such pin. */
-static bool link_read(const struct rl_state *state, __u32 slot, struct rl_attached *out)
-{
-	char path[RL_PATH_LEN];
-	RL_CLOSE int fd = bpf_obj_get(rl_state_link_path(state, slot, path));
-	struct bpf_link_info info = {};
-	__u32 len = sizeof(info);
-
-	if (fd < 0 || bpf_obj_get_info_by_fd(fd, &info, &len) || info.type != BPF_LINK_TYPE_XDP)
-		return false;
-	out->link_id = info.id;
-	out->program_id = info.prog_id;
-	out->ifindex = info.xdp.ifindex; /* 0 once the device is gone */
-	out->alive = info.xdp.ifindex != 0;
-	return true;
-}
-
-int rl_state_attached(const struct rl_state *state, bool own, struct rl_attached *out, size_t *count,
-		      struct rl_error *err)
-{
-	size_t n = 0;
-
-	for (__u32 slot = 0; slot < RL_MAX_DEVICES; slot++) {
-		struct rl_attached one = {.slot = slot};
-
-		if (bpf_map_lookup_elem(state->map[RL_MAP_DEVICES], &slot, &one.device))
-			return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't read the devices' map: %s",
-					    strerror(errno));
-		/* An entry without a link is an attach that was killed before it took effect. */
-		if (!(one.device.flags & RL_DEVICE_ATTACHED) || !link_read(state, slot, &one))
-			continue;
-		if (!own || !one.alive || !if_indextoname(one.ifindex, one.name))
-			memcpy(one.name, one.device.name, sizeof(one.name));
-		one.name[sizeof(one.name) - 1] = '\0';
-		out[n++] = one;
-	}
-	*count = n;
-	return 0;
+	return rl_error_set(
+	    err, RL_ERROR_KERNEL, EBUSY,
+	    "%s is made and removed by other rl-agents all the time: try again when they are done", RL_BASE);
 }

@@ -6,8 +6,8 @@
  *   /sys/fs/bpf/rl-agent/            0700, root's; the lock (flock on this folder)
  *       <netns cookie>/              one folder a network namespace: two eth0 in two namespaces never meet
  *           policy sources own ...   the maps (enum rl_map)
- *           meta                     pinned last: a folder without it was never finished, and the next attach
- * clears it device-<slot>            the link of the device in that slot of rl_devices
+ *           meta                     pinned last: a folder without it is unfinished, the next attach clears it
+ *           device-<slot>            the link of the device in that slot of rl_devices (attached.h)
  *
  * /sys/fs/bpf is writable by everybody, so owner and mode of the folders are checked before anything in them
  * is used.
@@ -37,9 +37,8 @@ enum rl_map {
 	RL_MAPS,
 };
 
-/* The map's name in the BPF object ("rl_policy"); its pin is the same without "rl_". */
+/* The map's name in the BPF object ("rl_policy"). */
 const char *rl_map_name(enum rl_map map);
-const char *rl_map_pin(enum rl_map map);
 
 struct rl_state {
 	__u64 cookie;		/* SO_NETNS_COOKIE */
@@ -102,26 +101,15 @@ int rl_state_lock(bool create, int *fd, struct rl_error *err);
 /* How many values a per-CPU map's element has: possible CPUs, not those online. At least 1. */
 int rl_possible_cpus(void);
 
-/* Does this process have what working on BPF takes (CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN)? `what` for
- * the text. */
+/* Is the BPF file system mounted where it belongs? */
+bool rl_state_bpffs_mounted(void);
+
+/* Is this process root's, with what working on BPF takes (CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN)? `what` is who
+ * needs it, for the text. */
 int rl_privilege_check(const char *what, struct rl_error *err);
 
-/* What is attached: one entry for each taken slot of rl_devices. */
-struct rl_attached {
-	__u32 slot;
-	struct rl_device device;
-	char name[RL_NAME_LEN]; /* present name, followed through renames; the name at attach where the device
-				   is gone */
-	bool alive;		/* the link is still on a device */
-	__u32 link_id;
-	__u32 program_id;
-	__u32 ifindex; /* present one, 0 where the device is gone */
-};
-
-/* out has room for RL_MAX_DEVICES. Names are those of the calling process's network namespace where own is
- * true. */
-int rl_state_attached(const struct rl_state *state, bool own, struct rl_attached *out, size_t *count,
-		      struct rl_error *err);
+/* The path of a pinned map: its name without "rl_". Returns buf. */
+const char *rl_state_map_path(const struct rl_state *state, enum rl_map map, char buf[RL_PATH_LEN]);
 
 /* The path of a device slot's pinned link. Returns buf. */
 const char *rl_state_link_path(const struct rl_state *state, __u32 slot, char buf[RL_PATH_LEN]);

@@ -196,8 +196,10 @@ int rl_view_stats_table(const struct rl_snapshot *snapshot, FILE *out)
 
 static const char *device_state(const struct rl_attached *attached)
 {
-	if (!attached->alive)
+	if (attached->where == RL_GONE)
 		return "gone";
+	if (attached->where == RL_MOVED)
+		return "moved";
 	return attached->device.flags & RL_DEVICE_PAUSED ? "paused" : "enforcing";
 }
 
@@ -268,18 +270,19 @@ int rl_view_top_devices_table(const struct rl_top *top, FILE *out)
 		const struct rl_top_rates *rates = &top->devices[i].rates;
 		char text[6][RL_UNIT_TEXT];
 
-		rl_table_add(&table, (const char *[]){
-					 attached->name,
-					 attached->alive && !(attached->device.flags & RL_DEVICE_PAUSED)
-					     ? rl_mode_name(attached->device.mode)
-					     : device_state(attached),
-					 rl_human(rates->passed_pps + rates->dropped_pps, text[0]),
-					 rl_human(rates->passed_pps, text[1]),
-					 rl_human(rates->dropped_pps, text[2]),
-					 rl_human(rates->passed_bits + rates->dropped_bits, text[3]),
-					 rl_human(rates->passed_bits, text[4]),
-					 rl_human(rates->dropped_bits, text[5]),
-				     });
+		rl_table_add(&table,
+			     (const char *[]){
+				 attached->name,
+				 attached->where == RL_HERE && !(attached->device.flags & RL_DEVICE_PAUSED)
+				     ? rl_mode_name(attached->device.mode)
+				     : device_state(attached),
+				 rl_human(rates->passed_pps + rates->dropped_pps, text[0]),
+				 rl_human(rates->passed_pps, text[1]),
+				 rl_human(rates->dropped_pps, text[2]),
+				 rl_human(rates->passed_bits + rates->dropped_bits, text[3]),
+				 rl_human(rates->passed_bits, text[4]),
+				 rl_human(rates->dropped_bits, text[5]),
+			     });
 	}
 	return rl_table_print(&table, out);
 }
@@ -288,6 +291,8 @@ static int no_sources(const struct rl_top *top, FILE *out)
 {
 	if (top->now->source_count)
 		fputs("no tracked source matches the filter\n", out);
+	else if (top->now->limit_count)
+		fputs("no packet yet from a source that a limit names\n", out);
 	else
 		fputs("no source tracked yet: only sources that a limit names are; "
 		      "`rl-agent set-limit any ...` tracks every source\n",

@@ -177,8 +177,16 @@ test_what_a_gone_device_left_is_cleared() {
 	assert_match "status" "$OUT" 'gone'
 	expect 0 agent list
 	expect 0 agent detach --stale
-	[ ! -e /sys/fs/bpf/rl-agent ] || fail "left behind: $(find /sys/fs/bpf/rl-agent)"
+	assert_match "what is cleared and what is kept" "$OUT" 'rl0: cleared'
+	assert_match "what is cleared and what is kept" "$OUT" 'kept.*detach --all'
+	[ -z "$(find /sys/fs/bpf/rl-agent -name 'device-*')" ] || fail "a link is left behind"
 	expect 0 agent detach --stale
+	assert_match "a second time" "$OUT" 'nothing stale'
+	# The namespace is there still, and its policy may be wanted for the device that comes back.
+	expect 0 agent list
+	assert_match "policy" "$OUT" '^any'
+	expect 0 agent detach --all
+	[ ! -e /sys/fs/bpf/rl-agent ] || fail "left behind: $(find /sys/fs/bpf/rl-agent)"
 }
 
 test_a_gone_device_can_come_back() {

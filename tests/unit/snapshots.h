@@ -47,7 +47,7 @@ static inline struct rl_device_stats test_device(const char *name, __u32 slot, _
 {
 	struct rl_device_stats device = {
 	    .attached = {.slot = slot,
-			 .alive = true,
+			 .where = RL_HERE,
 			 .link_id = 70 + slot,
 			 .program_id = 80 + slot,
 			 .ifindex = 2 + slot},

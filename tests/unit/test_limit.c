@@ -54,7 +54,7 @@ Test(limit, packet_rates)
 
 Test(limit, bit_rates)
 {
-	static const __u64 sizes[] = {60, 61, 64, 100, 577, 1500, 1514, 9014, 65535, 131071};
+	static const __u64 sizes[] = {60, 61, 64, 100, 577, 1500, 1522, 9014, 65535, 131071};
 
 	for (size_t i = 0; i < COUNT(bit_rates); i++) {
 		struct rl_limit limit = limit_of(bit_rates[i], NULL);
@@ -72,11 +72,11 @@ Test(limit, bit_rates)
 Test(limit, byte_burst_holds_one_frame_of_its_size)
 {
 	for (size_t i = 0; i < COUNT(bit_rates); i++) {
-		struct rl_limit limit = limit_of(bit_rates[i], "1.514kb");
+		struct rl_limit limit = limit_of(bit_rates[i], "1.522kb");
 		const struct rl_rate *r = &limit.rate[RL_BYTES];
 
-		cr_expect_eq(r->burst, rl_gcra_cost(r, 1514), "%s", bit_rates[i]);
-		cr_expect_gt(rl_gcra_cost(r, 1515), r->burst, "%s", bit_rates[i]);
+		cr_expect_eq(r->burst, rl_gcra_cost(r, 1522), "%s", bit_rates[i]);
+		cr_expect_gt(rl_gcra_cost(r, 1523), r->burst, "%s", bit_rates[i]);
 	}
 }
 
@@ -161,10 +161,10 @@ Test(limit, default_bursts)
 
 Test(limit, given_bursts_are_kept)
 {
-	struct rl_terms terms = terms_of("1kpps 10mbit", "1 1.514kb");
+	struct rl_terms terms = terms_of("1kpps 10mbit", "1 1.522kb");
 
 	cr_expect_eq(terms.burst_packets, 1);
-	cr_expect_eq(terms.burst_bytes, 1514);
+	cr_expect_eq(terms.burst_bytes, 1522);
 }
 
 Test(limit, terms_refused)
@@ -181,17 +181,17 @@ Test(limit, terms_refused)
 	     EINVAL,
 	     {"burst 200p", "no rate in packets"}},
 	    {{.packets_per_hour = 3600, .burst_bytes = 2000}, EINVAL, {"burst 2kb", "no rate in bits"}},
-	    {{.bits_per_second = 1000000, .burst_bytes = 1513}, ERANGE, {"starve TCP", "at least 1.514kb"}},
+	    {{.bits_per_second = 1000000, .burst_bytes = 1521}, ERANGE, {"starve TCP", "at least 1.522kb"}},
 	    {{.packets_per_hour = 1, .burst_packets = 5004}, ERANGE, {"burst 5004p", "1p to 5003p"}},
 	    {{.packets_per_hour = 3600000, .burst_packets = 1000000000000},
 	     ERANGE,
 	     {"rate 1kpps", "1p to 18014398509p"}},
 	    {{.bits_per_second = 1000, .burst_bytes = 1000000000000},
 	     ERANGE,
-	     {"burst 1000000mb", "1.514kb to "}},
+	     {"burst 1000000mb", "1.522kb to "}},
 	    {{.bits_per_second = 800000000000, .burst_bytes = 1000000000000000},
 	     ERANGE,
-	     {"rate 800gbit", "1.514kb to "}},
+	     {"rate 800gbit", "1.522kb to "}},
 	    {{.packets_per_hour = RL_PACKETS_PER_HOUR_MAX + 1}, ERANGE, {"1/h to 148.8mpps", ""}},
 	    {{.bits_per_second = 999}, ERANGE, {"1kbit to 800gbit", ""}},
 	    {{.bits_per_second = RL_BITS_MAX + 1}, ERANGE, {"1kbit to 800gbit", ""}},

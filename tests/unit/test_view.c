@@ -101,7 +101,7 @@ static struct example *make_example(void)
 	    .limits = {test_limit("any", 1, ""), test_limit("10.0.0.0/8", 2, "acme")},
 	    .sources = {test_source("10.0.0.7", 1, 800, 200)},
 	};
-	example.devices[1].attached.alive = false;
+	example.devices[1].attached.where = RL_GONE;
 	example.devices[1].attached.ifindex = 0;
 	example.devices[1].attached.device.mode = RL_MODE_GENERIC;
 	example.limits[0].limit.terms.packets_per_hour = 1;

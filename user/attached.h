@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * attached.h - what is attached: the devices' map and the pinned links, read together.
+ */
+#ifndef RL_ATTACHED_H
+#define RL_ATTACHED_H
+
+#include "state.h"
+
+/* Where an attached device is. A link knows its device's index, but not in which network namespace that is. */
+enum rl_whereabouts {
+	RL_HERE,  /* a device of the state's own network namespace runs the link's program */
+	RL_MOVED, /* the link is on a device, but of another namespace: it was moved there */
+	RL_GONE,  /* the device is gone */
+};
+
+/* What is attached: one entry for each taken slot of rl_devices. */
+struct rl_attached {
+	__u32 slot;
+	struct rl_device device;
+	char name
+	    [RL_NAME_LEN]; /* present name where it is here, otherwise the one that it had when it was attached */
+	enum rl_whereabouts where;
+	__u32 link_id;
+	__u32 program_id;
+	__u32 ifindex; /* in its own namespace; 0 where the device is gone */
+};
+
+/*
+ * out has room for RL_MAX_DEVICES. `own`: the state is that of the calling process's network namespace, so its devices
+ * can be asked. Another's can't: a device that isn't gone then counts as here, under the name that it had.
+ */
+int rl_state_attached(const struct rl_state *state, bool own, struct rl_attached *out, size_t *count,
+		      struct rl_error *err);
+
+/* The one that `name` means: a device here by any of its names, otherwise a recorded name. NULL: none. */
+const struct rl_attached *rl_attached_find(const struct rl_attached *attached, size_t count,
+					   const char *name);
+
+#endif
