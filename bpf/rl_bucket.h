@@ -171,7 +171,8 @@ RL_INLINE enum rl_gcra_verdict rl_bucket_admit(struct rl_source *source, const s
 	seen = rl_bucket_load(bytes);
 	look = rl_gcra_decide(limit, RL_BYTES, &seen, byte_cost, now);
 	if (look.verdict == RL_GCRA_REPAIR)
-		rl_bucket_store(bytes, limit, &seen, look.next, now); /* where a race wins, the next packet repairs it */
+		rl_bucket_store(bytes, limit, &seen, look.next,
+				now); /* where a race wins, the next packet repairs it */
 	if (look.verdict != RL_GCRA_ADMIT) {
 		rl_bucket_settle(packets, limit, RL_PACKETS, now);
 		return look.verdict;

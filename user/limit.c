@@ -244,22 +244,13 @@ const char *rl_terms_print(const struct rl_terms *terms, char buf[RL_TERMS_TEXT]
 	return buf;
 }
 
-/* The most that a bucket of this unit owes at `now`: a whole burst, or what is left of a larger one before it. */
-static __u64 most_owed(const struct rl_limit *old, enum rl_unit unit, __u64 now)
-{
-	const struct rl_rate *rate = &old->rate[unit];
-	__u64 since = old->gen > 1 ? old->past[0].until : now;
-
-	return larger(rate->burst, rl_gcra_decay(rate->owed, rate->shift, since, now));
-}
-
 /* `old` becomes the youngest remembered generation of `limit`. */
 static void remember(struct rl_limit *limit, const struct rl_limit *old, __u64 now)
 {
 	memcpy(&limit->past[1], &old->past[0], sizeof(limit->past) - sizeof(limit->past[0]));
 	for (int unit = 0; unit < RL_UNITS; unit++) {
 		limit->past[0].mult[unit] = old->rate[unit].mult;
-		limit->past[0].owed[unit] = most_owed(old, (enum rl_unit)unit, now);
+		limit->past[0].owed[unit] = old->rate[unit].owed;
 		limit->past[0].shift[unit] = old->rate[unit].shift;
 	}
 	limit->past[0].until = now;
@@ -282,23 +273,32 @@ static int refuse_change(const struct rl_terms *terms, enum rl_unit unit, struct
 	    rate);
 }
 
-/* What a bucket may owe beyond its burst, from the youngest generation that limited the unit. */
-static int inherit_owed(struct rl_limit *limit, enum rl_unit unit, struct rl_error *err)
+/*
+ * The most that a bucket owes at the change, from the youngest generation that limited the unit: a whole burst, or what
+ * is left by then of larger ones before it.
+ */
+static int inherit_owed(struct rl_limit *limit, const struct rl_limit *old, enum rl_unit unit,
+			struct rl_error *err)
 {
+	const struct rl_past *past = limit->past;
 	struct rl_rate *rate = &limit->rate[unit];
+	__u64 since = old->gen > 1 ? old->past[0].until : past->until;
+	u128 owed;
 
-	for (int i = 0; rate->mult && i < RL_PAST; i++) {
-		const struct rl_past *past = &limit->past[i];
-		u128 owed;
-
-		if (!past->mult[unit])
-			continue;
-		owed = divide_up((u128)past->owed[unit] * rate->mult, past->mult[unit]);
-		if (owed >= RL_GCRA_BURST_MAX)
-			return refuse_change(&limit->terms, unit, err);
-		rate->owed = larger(rate->owed, (__u64)owed);
-		break;
+	if (!rate->mult)
+		return 0;
+	owed = larger(old->rate[unit].burst,
+		      rl_gcra_decay(past->owed[unit], past->shift[unit], since, past->until));
+	for (int i = 1; !past->mult[unit] && i < RL_PAST; i++) {
+		past = &limit->past[i];
+		owed = past->owed[unit];
 	}
+	if (!past->mult[unit])
+		return 0; /* none is remembered: buckets of that time start empty */
+	owed = divide_up(owed * rate->mult, past->mult[unit]);
+	if (owed >= RL_GCRA_BURST_MAX)
+		return refuse_change(&limit->terms, unit, err);
+	rate->owed = larger(rate->owed, (__u64)owed);
 	return 0;
 }
 
@@ -326,7 +326,7 @@ static int succeed(struct rl_limit *limit, const struct rl_limit *old, __u64 now
 	}
 	remember(limit, old, now);
 	for (int unit = 0; unit < RL_UNITS && !ret; unit++)
-		ret = inherit_owed(limit, (enum rl_unit)unit, err);
+		ret = inherit_owed(limit, old, (enum rl_unit)unit, err);
 	return ret;
 }
 

@@ -76,6 +76,20 @@ Test(change, burst_in_turn)
 	cr_expect_geq(passed, 2000 + 99);
 }
 
+/* What a larger burst left is owed through any number of changes, also by a bucket that idles for most of that time. */
+Test(change, inherited_debt_outlasts_the_generation)
+{
+	struct rl_limit large = limit_of("1pps", "1000"), small = limit_change(&large, "1pps", "16");
+	struct rl_limit next = limit_change_at(&small, "1pps", "17", START + 600 * SECOND);
+	struct rl_source source = {0};
+
+	cr_assert_eq(flood(&source, &large, START, 2000), 1000);
+	cr_expect_eq(flood(&source, &small, START, 10), 0);
+	cr_expect_eq(flood(&source, &next, START + 600 * SECOND, 100), 0, "400 are owed still");
+	cr_expect_eq(flood(&source, &next, START + 982 * SECOND, 100), 0);
+	cr_expect_eq(flood(&source, &next, START + 1000 * SECOND, 100), 17);
+}
+
 /* A change after which a bucket couldn't remember what it owes is refused, and says how to get there. */
 Test(change, debt_beyond_memory_is_refused)
 {
