@@ -279,7 +279,7 @@ static int run(int argc, const char **argv, struct rl_error *err)
 
 const struct rl_command rl_cmd_attach = {
     .name = "attach",
-    .arguments = "DEV [--mode MODE] [--max-sources COUNT]",
+    .arguments = "DEV [--mode MODE] [--max-sources COUNT] [--no-frags] [--verbose]",
     .summary = "Put the limiter into DEV's receive path",
     .help = "Returns at once: enforcement is in the kernel and needs no process. Attaching again replaces "
 	    "the program in\n"

@@ -132,7 +132,7 @@ static int run(int argc, const char **argv, struct rl_error *err)
 
 const struct rl_command rl_cmd_probe = {
     .name = "probe",
-    .arguments = "[DEV] [--json]",
+    .arguments = "[DEV] [-j]",
     .summary = "Tell what this kernel and DEV can do, and what follows from it",
     .help = "Tries each feature with a tiny program or map of its own. Attaches nothing and leaves nothing "
 	    "behind.\n",

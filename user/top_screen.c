@@ -366,6 +366,13 @@ static int terminal_open(SCREEN **out, struct rl_error *err)
 		snprintf(why, sizeof(why), "the terminal's type TERM=%.80s is unknown", type ? type : "");
 		return no_terminal(err, why);
 	}
+	if (!tigetstr("cup") || tigetstr("cup") == (char *)-1) {
+		snprintf(why, sizeof(why), "a terminal of type TERM=%.80s can't place text",
+			 type ? type : "");
+		endwin();
+		delscreen(terminal);
+		return no_terminal(err, why);
+	}
 	if (COLS < MIN_COLUMNS || LINES < MIN_LINES) {
 		snprintf(why, sizeof(why), "the terminal has %d columns and %d lines, it takes %d and %d",
 			 COLS, LINES, MIN_COLUMNS, MIN_LINES);

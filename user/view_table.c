@@ -203,6 +203,22 @@ static const char *device_state(const struct rl_attached *attached)
 	return attached->device.flags & RL_DEVICE_PAUSED ? "paused" : "enforcing";
 }
 
+static void status_hints(const struct rl_snapshot *snapshot, FILE *out)
+{
+	bool gone = false, moved = false;
+
+	for (size_t i = 0; i < snapshot->device_count; i++) {
+		gone |= snapshot->devices[i].attached.where == RL_GONE;
+		moved |= snapshot->devices[i].attached.where == RL_MOVED;
+	}
+	if (gone)
+		fputs("\nWhat is gone: `rl-agent detach --stale` clears it.\n", out);
+	if (moved)
+		fputs(
+		    "\nWhat is moved is limited still, in another network namespace; `rl-agent detach` ends it.\n",
+		    out);
+}
+
 static int status_devices_table(const struct rl_snapshot *snapshot, FILE *out)
 {
 	static const struct rl_column columns[] = {
@@ -226,7 +242,10 @@ static int status_devices_table(const struct rl_snapshot *snapshot, FILE *out)
 					 rl_view_time(attached->device.since, since),
 				     });
 	}
-	return rl_table_print(&table, out);
+	if (rl_table_print(&table, out))
+		return -ENOMEM;
+	status_hints(snapshot, out);
+	return 0;
 }
 
 int rl_view_status_table(const struct rl_view_status *status, FILE *out)
