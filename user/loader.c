@@ -35,16 +35,21 @@ static int on_libbpf_print(enum libbpf_print_level level, const char *format, va
 	static const char mark[] = "Kernel error message: ";
 	char line[512];
 	const char *words;
+	va_list whole;
 
 	if (level == LIBBPF_DEBUG)
 		return 0;
+	va_copy(whole, args); /* the verifier's log comes in one call, far longer than a line */
 	vsnprintf(line, sizeof(line), format, args);
 	words = strstr(line, mark);
 	if (words) {
 		snprintf(libbpf_log.driver, sizeof(libbpf_log.driver), "%s", words + strlen(mark));
 		libbpf_log.driver[strcspn(libbpf_log.driver, "\n")] = '\0';
 	}
-	return libbpf_log.verbose ? fputs(line, stderr) : 0;
+	if (libbpf_log.verbose)
+		vfprintf(stderr, format, whole);
+	va_end(whole);
+	return 0;
 }
 
 void rl_loader_log(bool verbose)

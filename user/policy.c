@@ -5,9 +5,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cleanup.h"
+#include "clock.h"
 #include "limit.h"
 #include "target.h"
 
@@ -196,14 +196,6 @@ static int slot_claim(const struct rl_state *state, __u32 *id, __u32 *slot, stru
 	return rc ? rc : slot_zero(state, *slot, err);
 }
 
-static __u64 now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now); /* the clock of bpf_ktime_get_ns */
-	return (__u64)now.tv_sec * 1000000000ULL + (__u64)now.tv_nsec;
-}
-
 int rl_policy_set(const struct rl_state *state, const struct rl_prefix *target, const struct rl_terms *terms,
 		  struct rl_error *err)
 {
@@ -214,11 +206,11 @@ int rl_policy_set(const struct rl_state *state, const struct rl_prefix *target, 
 	int rc;
 
 	/* Refuse what doesn't fit before anything is claimed. */
-	rc = rl_limit_compute(target, terms, there ? &old : NULL, id, slot, now_ns(), &limit, err);
+	rc = rl_limit_compute(target, terms, there ? &old : NULL, id, slot, rl_clock_ns(), &limit, err);
 	if (!rc && !there) {
 		rc = slot_claim(state, &id, &slot, err);
 		if (!rc)
-			rc = rl_limit_compute(target, terms, NULL, id, slot, now_ns(), &limit, err);
+			rc = rl_limit_compute(target, terms, NULL, id, slot, rl_clock_ns(), &limit, err);
 	}
 	if (rc)
 		return rc;

@@ -27,7 +27,8 @@
 #define NETDEV_XDP_ACT_RX_SG	  (1 << 5)
 
 static const struct rl_probe table[] = {
-    [RL_PROBE_PRIVILEGE] = {"privilege", "CAP_BPF and CAP_NET_ADMIN", "run rl-agent with sudo", true},
+    [RL_PROBE_PRIVILEGE] = {"privilege", "root, with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN",
+			    "run rl-agent with sudo", true},
     [RL_PROBE_BPFFS] = {"bpffs", "the BPF file system on " RL_BPFFS, "attach mounts it", false},
     [RL_PROBE_COOKIE] = {"netns_cookie", "network namespace cookies (Linux 5.14)",
 			 "attach refuses: the kernel is too old", true},

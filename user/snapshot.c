@@ -5,10 +5,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <bpf/bpf.h>
 
 #include "cleanup.h"
+#include "clock.h"
 #include "target.h"
 
 #define SOURCES_CHUNK 16384 /* entries of one batch read: 1.4 MB of keys and values */
@@ -389,18 +389,10 @@ static int read_meta(const struct rl_state *state, struct rl_meta *out, struct r
 	return rc ? read_failed(err, RL_MAP_META, -rc) : 0;
 }
 
-static __u64 monotonic(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (__u64)now.tv_sec * 1000000000ULL + (__u64)now.tv_nsec;
-}
-
 int rl_snapshot_take(const struct rl_state *state, unsigned int parts, struct rl_snapshot *out,
 		     struct rl_error *err)
 {
-	RL_SNAPSHOT struct rl_snapshot snapshot = {.time = monotonic()};
+	RL_SNAPSHOT struct rl_snapshot snapshot = {.time = rl_clock_ns()};
 	int rc = read_meta(state, &snapshot.meta, err);
 
 	if (!rc && (parts & RL_SNAPSHOT_DEVICES))

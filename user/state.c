@@ -60,14 +60,17 @@ int rl_privilege_check(const char *what, struct rl_error *err)
 {
 	if (capng_get_caps_process())
 		return rl_error_set(err, RL_ERROR_KERNEL, EPERM, "can't read this process's capabilities");
-	/* Root's, since what it makes in bpffs is trusted by its owner. */
+	/* Root's, since what it makes in bpffs is trusted by its owner. CAP_PERFMON lets the verifier allow the pointer
+	 * arithmetic that it forbids to the unprivileged. */
 	if (geteuid() == 0 && (capng_have_capability(CAPNG_EFFECTIVE, CAP_SYS_ADMIN) ||
 			       (capng_have_capability(CAPNG_EFFECTIVE, CAP_BPF) &&
+				capng_have_capability(CAPNG_EFFECTIVE, CAP_PERFMON) &&
 				capng_have_capability(CAPNG_EFFECTIVE, CAP_NET_ADMIN))))
 		return 0;
 	return rl_error_set(
 	    err, RL_ERROR_KERNEL, EPERM,
-	    "%s must run as root, with the capabilities CAP_BPF and CAP_NET_ADMIN: run it with sudo", what);
+	    "%s must run as root, with the capabilities CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN: run it with sudo",
+	    what);
 }
 
 int rl_state_cookie(__u64 *out, struct rl_error *err)

@@ -104,7 +104,7 @@ int rl_possible_cpus(void);
 /* Is the BPF file system mounted where it belongs? */
 bool rl_state_bpffs_mounted(void);
 
-/* Is this process root's, with what working on BPF takes (CAP_BPF and CAP_NET_ADMIN, or CAP_SYS_ADMIN)? `what` is who
+/* Is this process root's, with what working on BPF takes (CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN, or CAP_SYS_ADMIN)? `what` is who
  * needs it, for the text. */
 int rl_privilege_check(const char *what, struct rl_error *err);
 

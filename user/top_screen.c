@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "cleanup.h"
 #include "table.h"
 #include "view.h"
@@ -75,10 +76,7 @@ static void signals_restore(const struct signals *old)
 
 static double clock_seconds(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+	return (double)rl_clock_ns() / 1e9;
 }
 
 /* One line, cut at the right edge: a longer one would go on below. */

@@ -5,31 +5,240 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
-#include <linux/types.h>
 
-#include "limits.h"
-#include "random.h"
+#include "buckets.h"
 
-static inline __u64 rl_now(void)
+/* 1000/s just emptied, then 10/s with a burst of 1000: it owes 1000 tokens, not the 10 that a second of debt
+ * would be. */
+Test(change, change_converts_the_debt)
 {
-	return LIMITS_START;
+	struct rl_limit fast = limit_of("1kpps", "1000"), slow = limit_change(&fast, "10pps", "1000");
+	struct rl_source source = {0};
+	__u64 now = START;
+
+	cr_assert_eq(flood(&source, &fast, 60, now, 1100), 1000);
+	cr_expect_neq(offer(&source, &slow, 60, now), RL_GCRA_ADMIT, "it owes the whole burst");
+	cr_expect_neq(offer(&source, &slow, 60, now + 99 * MS), RL_GCRA_ADMIT,
+		      "the first packet settled the debt");
+	cr_expect_eq(offer(&source, &slow, 60, now + 101 * MS), RL_GCRA_ADMIT);
+	cr_expect_leq(stream(&source, &slow, 60, now + 101 * MS, now + 50 * SECOND, MS), 500);
+	cr_expect_eq(source.bucket[RL_PACKETS].gen, 2);
 }
 
-#include "../../bpf/rl_bucket.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define SEED	     20260711ULL
-#define MS	     1000000ULL
-#define SECOND	     (1000 * MS)
-#define START	     LIMITS_START
-
-static __u64 flood(struct rl_source *source, const struct rl_limit *limit, __u64 now, __u64 count)
+/* A packet that one unit drops settles the other unit's debt too, whichever of them it is. */
+Test(change, change_settles_both_units)
 {
-	__u64 passed = 0;
+	struct rl_limit fast = limit_of("100pps 80mbit", "100 1mb"),
+			slow = limit_change(&fast, "100pps 80kbit", "100 1mb");
+	struct rl_source source = {0};
 
-	while (count--)
-		passed += rl_bucket_admit(source, limit, 1000, now) == RL_GCRA_ADMIT;
-	return passed;
+	cr_assert_eq(flood(&source, &fast, 5000, START, 200), 100);
+	cr_expect_neq(offer(&source, &slow, 5000, START), RL_GCRA_ADMIT, "no packets left, but bytes");
+	cr_expect_eq(source.bucket[RL_BYTES].gen, 2);
+	cr_expect_eq(flood(&source, &slow, 9000, START + SECOND, 200), 56,
+		     "510 kB: half the burst, and a second's 10 kB");
+
+	fast = limit_of("10kpps 800kbit", "100 100kb");
+	slow = limit_change(&fast, "1pps 800kbit", "100 100kb");
+	source = (struct rl_source){0};
+	cr_assert_eq(flood(&source, &fast, 2000, START, 200), 50);
+	cr_expect_neq(offer(&source, &slow, 2000, START), RL_GCRA_ADMIT, "no bytes left, but packets");
+	cr_expect_eq(source.bucket[RL_PACKETS].gen, 2);
+	cr_expect_eq(flood(&source, &slow, 1000, START + SECOND, 200), 51, "50 left, and a second's one");
+	cr_expect_leq(flood(&source, &slow, 60, START + SECOND, 200), 1);
+}
+
+/* The other way round: 10 tokens short at 10/s is 10 tokens short at 1000/s. */
+Test(change, change_to_faster)
+{
+	struct rl_limit slow = limit_of("10pps", "1000"), fast = limit_change(&slow, "1kpps", "1000");
+	struct rl_source source = {0};
+
+	cr_assert_eq(flood(&source, &slow, 60, START, 10), 10);
+	cr_expect_eq(flood(&source, &fast, 60, START, 1100), 990, "all but ten");
+}
+
+/* The same in both units and over shifts that differ widely. */
+Test(change, change_over_shifts)
+{
+	static const char *const rates[] = {"1/m", "100pps", "333333pps", "5mpps", "148.8mpps"};
+	static const char *const bits[] = {"10kbit", "15mbit", "600mbit", "40gbit", "800gbit"};
+
+	for (size_t i = 0; i < COUNT(rates); i++) {
+		for (size_t j = 0; j < COUNT(rates); j++) {
+			struct rl_limit was = limit_of(rates[i], "400"),
+					is = limit_change(&was, rates[j], "400");
+			struct rl_source source = {0};
+			__u64 left;
+
+			if (i == j)
+				continue;
+			cr_assert_eq(flood(&source, &was, 60, START, 150), 150);
+			left = flood(&source, &is, 60, START, 500);
+			cr_expect(left == 249 || left == 250, "%s to %s: %llu", rates[i], rates[j], left);
+
+			was = limit_of(bits[i], "400kb");
+			is = limit_change(&was, bits[j], "400kb");
+			source = (struct rl_source){0};
+			cr_assert_eq(flood(&source, &was, 1000, START, 150), 150);
+			left = flood(&source, &is, 1000, START, 500);
+			cr_expect(left == 249 || left == 250, "%s to %s: %llu", bits[i], bits[j], left);
+		}
+	}
+}
+
+/* rl_gcra_convert against 128 bits: never less than the exact debt, hardly more; beyond what is accepted it saturates. */
+Test(change, convert_property)
+{
+	__u64 state = SEED;
+
+	cr_log_info("seed %llu", SEED);
+	for (int i = 0; i < 1000000; i++) {
+		__u64 mult = random_magnitude(&state, 1 << 10, (1ULL << 54) - 1);
+		__u64 old_mult = random_magnitude(&state, 1 << 10, (1ULL << 54) - 1);
+		__u64 debt = random_magnitude(&state, 1, (1ULL << 63) - 1);
+		u128 exact = ((u128)debt * mult + old_mult - 1) / old_mult;
+		__u64 got = rl_gcra_convert(debt, old_mult, mult);
+		u128 most = exact + mult / (1 << 22) + 2 + 256;
+
+		cr_assert_eq(got & RL_GCRA_TAG, 0);
+		if (got == RL_GCRA_BURST_MAX) {
+			cr_assert(exact + mult >= RL_GCRA_BURST_MAX, "seed %llu round %d", SEED, i);
+			continue;
+		}
+		cr_assert(got >= exact, "seed %llu round %d", SEED, i);
+		cr_assert(got <= most, "seed %llu round %d: %llu", SEED, i, got);
+	}
+}
+
+Test(change, burst_shrinks)
+{
+	struct rl_limit large = limit_of("100pps", "1000"), small = limit_change(&large, "100pps", "50");
+	struct rl_limit huge = limit_change_at(&small, "100pps", "5000", START + 10 * SECOND);
+	struct rl_source source = {0};
+
+	cr_assert_eq(flood(&source, &large, 60, START, 30), 30);
+	cr_expect_leq(flood(&source, &small, 60, START, 100), 20);
+	source = (struct rl_source){0};
+	cr_assert_eq(flood(&source, &large, 60, START, 900), 900);
+	cr_expect_eq(flood(&source, &small, 60, START, 100), 0, "owes more than the new burst holds");
+	cr_expect_eq(flood(&source, &small, 60, START + 8 * SECOND, 100), 0, "and is forgiven nothing");
+	cr_expect_eq(flood(&source, &small, 60, START + 9 * SECOND, 100), 50, "but by time");
+	cr_expect_eq(flood(&source, &huge, 60, START + 10 * SECOND, 6000), 5000);
+}
+
+/* A loop of changes under load: nothing that passes exceeds the burst and the fastest rate. */
+Test(change, changes_under_load)
+{
+	struct rl_limit limit = limit_of("1kpps 8mbit", "100 100kb");
+	struct rl_source source = {0};
+	__u64 state = SEED, now = START, passed = 0;
+
+	for (int i = 0; i < 2000; i++) {
+		static const char *const rates[] = {"1kpps 8mbit", "10pps 80kbit", "500pps 4mbit",
+						    "7/m 800kbit"};
+
+		limit = limit_change_at(&limit, rates[i % COUNT(rates)], "100 100kb", now);
+		for (int j = 0; j < 100; j++) {
+			now += random_between(&state, 0, 200000);
+			passed += offer(&source, &limit, 1000, now) == RL_GCRA_ADMIT;
+		}
+	}
+	cr_expect_leq(passed, 100 + (now - START) / MS, "%llu in %llu ms", passed, (now - START) / MS);
+	/* A fourth of the time at each rate, and each change rounds up by less than one packet. */
+	cr_expect_geq(passed, (now - START) / MS / 4, "%llu in %llu ms", passed, (now - START) / MS);
+}
+
+static struct rl_limit change_times(struct rl_limit limit, int changes)
+{
+	for (int i = 0; i < changes; i++)
+		limit = limit_change(&limit, "100pps 800kbit", i % 2 ? "200 200kb" : "201 201kb");
+	return limit;
+}
+
+/*
+ * A bucket that slept through changes. Up to RL_PAST of them it is converted; through more it starts empty,
+ * never full, though its tag may have come round, and then it fills like any other.
+ */
+Test(change, missed_changes)
+{
+	static const int changes[] = {1,   3,	4,   5,	  6,   100, 127, 128, 129, 246,
+				      247, 253, 254, 255, 256, 257, 300, 510, 765};
+
+	for (size_t i = 0; i < COUNT(changes); i++) {
+		struct rl_limit first = limit_of("100pps 800kbit", "200 200kb");
+		struct rl_limit last = change_times(first, changes[i]);
+		struct rl_source source = {0};
+		__u64 now = START, passed;
+
+		cr_assert_eq(last.gen, 1U + (__u32)changes[i]);
+		cr_assert_eq(flood(&source, &first, 1000, now, 50), 50);
+		passed = flood(&source, &last, 1000, now, 300);
+		if (changes[i] <= RL_PAST)
+			cr_expect(passed >= 149 && passed <= 151, "%d changes: %llu", changes[i], passed);
+		else
+			cr_expect_eq(passed, 0, "%d changes: %llu", changes[i], passed);
+		passed = flood(&source, &last, 1000, now + 1100 * MS, 300);
+		cr_expect(passed >= 109 && passed <= 111, "%d changes, then 1.1 s: %llu", changes[i], passed);
+		cr_expect_eq(flood(&source, &last, 1000, now + 4 * SECOND, 300), last.terms.burst_packets,
+			     "%d changes, then full", changes[i]);
+		cr_expect_eq(source.bucket[RL_PACKETS].gen, last.gen, "%d changes", changes[i]);
+		cr_expect_eq(source.bucket[RL_BYTES].gen, last.gen, "%d changes", changes[i]);
+	}
+}
+
+/* Another CPU's policy may be one change ahead of ours: what it wrote is not taken for an old word. */
+Test(change, newer_word)
+{
+	struct rl_limit first = limit_of("100pps", "200"), second = limit_change(&first, "1pps", "200");
+	struct rl_limit later = change_times(first, RL_GCRA_AHEAD);
+	struct rl_source source = {0}, before;
+
+	cr_assert_eq(flood(&source, &second, 60, START, 50), 50);
+	before = source;
+	cr_expect_eq(offer(&source, &first, 60, START), RL_GCRA_NEWER);
+	cr_expect(!memcmp(&source, &before, sizeof(source)));
+	cr_expect_eq(flood(&source, &second, 60, START, 300), 150, "and it goes on with the newer policy");
+
+	source = (struct rl_source){0};
+	flood(&source, &later, 60, START, 1);
+	cr_expect_eq(offer(&source, &first, 60, START), RL_GCRA_NEWER);
+}
+
+/* Between a new bucket's first store and the store of its generation, another CPU must not take it for an old
+ * one. */
+Test(change, new_bucket_under_a_late_generation)
+{
+	struct rl_limit limit = change_times(limit_of("100pps", "200"), 140);
+	struct rl_source source = {0};
+
+	cr_assert_eq(flood(&source, &limit, 60, START, 1), 1);
+	source.bucket[RL_PACKETS].gen = 0;
+	source.bucket[RL_BYTES].gen = 0;
+	cr_expect_eq(flood(&source, &limit, 60, START, 300), 199);
+	cr_expect_eq(source.bucket[RL_PACKETS].gen, 141);
+}
+
+Test(change, unit_switched_off_and_on)
+{
+	struct rl_limit both = limit_of("1kpps 800kbit", "1000 100kb"),
+			off = limit_change(&both, "1kpps", "1000");
+	struct rl_limit on = limit_change(&off, "1kpps 800kbit", "1000 100kb");
+	struct rl_source source = {0};
+
+	cr_assert_eq(flood(&source, &both, 1000, START, 200), 100);
+	cr_assert_eq(flood(&source, &off, 1000, START, 500), 500, "bytes are free meanwhile");
+	cr_expect_eq(flood(&source, &on, 1000, START, 200), 0, "and owed as before");
+	cr_expect_leq(flood(&source, &on, 1000, START + 100 * MS, 200), 10);
+
+	/* Off for longer than is remembered: empty. */
+	source = (struct rl_source){0};
+	cr_assert_eq(flood(&source, &both, 1000, START, 50), 50);
+	for (int i = 0; i < RL_PAST; i++)
+		off = limit_change(&off, i % 2 ? "1kpps" : "999pps", "1000");
+	on = limit_change(&off, "1kpps 800kbit", "1000 100kb");
+	cr_expect_eq(flood(&source, &on, 1000, START, 200), 0);
+	cr_expect_eq(flood(&source, &on, 1000, START + 2 * SECOND, 200), 100);
 }
 
 Test(change, old_rate_ends_at_the_change)
@@ -38,11 +247,11 @@ Test(change, old_rate_ends_at_the_change)
 	struct rl_limit slow = limit_change(&fast, "10pps 80kbit", "1000 1mb");
 	struct rl_source source = {0};
 
-	cr_assert_eq(flood(&source, &fast, START, 2000), 1000);
+	cr_assert_eq(flood(&source, &fast, 1000, START, 2000), 1000);
 	/* Nobody came by at the change; a second at 10 pps refills 10, where the old rate would have refilled
 	 * all. */
-	cr_expect_eq(flood(&source, &slow, START + SECOND, 2000), 10);
-	cr_expect_eq(flood(&source, &slow, START + 11 * SECOND, 2000), 100);
+	cr_expect_eq(flood(&source, &slow, 1000, START + SECOND, 2000), 10);
+	cr_expect_eq(flood(&source, &slow, 1000, START + 11 * SECOND, 2000), 100);
 }
 
 Test(change, untouched_through_several)
@@ -55,8 +264,8 @@ Test(change, untouched_through_several)
 	struct rl_source source = {0};
 	__u64 passed;
 
-	cr_assert_eq(flood(&source, &first, START, 2000), 1000);
-	passed = flood(&source, &fourth, START + 8100 * MS, 2000); /* 5 more */
+	cr_assert_eq(flood(&source, &first, 1000, START, 2000), 1000);
+	passed = flood(&source, &fourth, 1000, START + 8100 * MS, 2000); /* 5 more */
 	cr_expect(passed == 315 || passed == 314, "%llu", passed);
 }
 
@@ -65,12 +274,12 @@ Test(change, burst_in_turn)
 {
 	struct rl_limit limit = limit_of("10pps 80kbit", "2000 2mb");
 	struct rl_source source = {0};
-	__u64 now = START, passed = flood(&source, &limit, now, 5000);
+	__u64 now = START, passed = flood(&source, &limit, 1000, now, 5000);
 
 	for (int i = 0; i < 200; i++) {
 		now += 50 * MS;
 		limit = limit_change_at(&limit, "10pps 80kbit", i % 2 ? "2000 2mb" : "16 16kb", now);
-		passed += flood(&source, &limit, now, 100);
+		passed += flood(&source, &limit, 1000, now, 100);
 	}
 	cr_expect_leq(passed, 2000 + 100);
 	cr_expect_geq(passed, 2000 + 99);
@@ -83,11 +292,11 @@ Test(change, inherited_debt_outlasts_the_generation)
 	struct rl_limit next = limit_change_at(&small, "1pps", "17", START + 600 * SECOND);
 	struct rl_source source = {0};
 
-	cr_assert_eq(flood(&source, &large, START, 2000), 1000);
-	cr_expect_eq(flood(&source, &small, START, 10), 0);
-	cr_expect_eq(flood(&source, &next, START + 600 * SECOND, 100), 0, "400 are owed still");
-	cr_expect_eq(flood(&source, &next, START + 982 * SECOND, 100), 0);
-	cr_expect_eq(flood(&source, &next, START + 1000 * SECOND, 100), 17);
+	cr_assert_eq(flood(&source, &large, 1000, START, 2000), 1000);
+	cr_expect_eq(flood(&source, &small, 1000, START, 10), 0);
+	cr_expect_eq(flood(&source, &next, 1000, START + 600 * SECOND, 100), 0, "400 are owed still");
+	cr_expect_eq(flood(&source, &next, 1000, START + 982 * SECOND, 100), 0);
+	cr_expect_eq(flood(&source, &next, 1000, START + 1000 * SECOND, 100), 17);
 }
 
 /* A change after which a bucket couldn't remember what it owes is refused, and says how to get there. */

@@ -400,7 +400,8 @@ Test(view_table, status)
 		    "\n"
 		    "DEVICE  INDEX  DIRECTION  MODE     STATE      PROGRAM  LINK  SINCE\n"
 		    "eth0        2  in         native   enforcing       80    70  2024-02-29T12:00:00Z\n"
-		    "eth1        -  in         generic  gone            81    71  2024-02-29T12:00:00Z\n");
+		    "eth1        -  in         generic  gone            81    71  2024-02-29T12:00:00Z\n"
+		    "\nWhat is gone: `rl-agent detach --stale` clears it.\n");
 }
 
 Test(view_table, top)

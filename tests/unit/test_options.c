@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/* Every command's option table: complete, and parsed as its usage line says. */
+#include <criterion/criterion.h>
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "../../user/cmd.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define WORDS	     2 /* the most that any command takes is one */
+
+static const struct {
+	const struct rl_command *command;
+	int min, max; /* words */
+} commands[] = {
+    {&rl_cmd_attach, 1, 1}, {&rl_cmd_detach, 0, 1}, {&rl_cmd_set_limit, 1, 1}, {&rl_cmd_del_limit, 1, 1},
+    {&rl_cmd_list, 0, 0},   {&rl_cmd_stats, 0, 0},  {&rl_cmd_status, 0, 0},    {&rl_cmd_top, 0, 0},
+    {&rl_cmd_pause, 0, 1},  {&rl_cmd_resume, 0, 1}, {&rl_cmd_probe, 0, 1},
+};
+
+struct outcome {
+	int rc, count;
+	const char *words[WORDS];
+	struct rl_error err;
+};
+
+/* Parse the command with these words behind its name, up to a NULL. */
+static struct outcome parse(size_t which, const char *const *arguments)
+{
+	const struct rl_command *command = commands[which].command;
+	struct outcome out = {.count = -1};
+	const char *argv[16] = {command->name};
+	int argc = 1;
+
+	while (arguments[argc - 1]) {
+		argv[argc] = arguments[argc - 1];
+		argc++;
+	}
+	out.rc = rl_cmd_parse(command, argc, argv, commands[which].min, commands[which].max, out.words,
+			      &out.count, &out.err);
+	return out;
+}
+#define parse_words(which, ...) parse(which, (const char *[]){__VA_ARGS__ __VA_OPT__(, ) NULL})
+
+static void check_refused(size_t which, const struct outcome *out, const char *text)
+{
+	const char *name = commands[which].command->name;
+
+	cr_expect_eq(out->rc, -EINVAL, "%s: %d", name, out->rc);
+	cr_expect_eq(out->err.kind, RL_ERROR_USAGE, "%s", name);
+	cr_expect_eq(out->count, -1, "%s: outputs are untouched", name);
+	cr_expect_not_null(strstr(out->err.text, text), "%s: no \"%s\" in: %s", name, text, out->err.text);
+	cr_expect_not_null(strstr(out->err.text, commands[which].command->arguments), "%s: no usage in: %s",
+			   name, out->err.text);
+	cr_expect_not_null(strstr(out->err.text, "rl-agent help "), "%s", name);
+}
+
+static bool is_end(const struct poptOption *option)
+{
+	return !option->longName && !option->shortName;
+}
+
+Test(options, each_command_is_described)
+{
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		const struct rl_command *command = commands[i].command;
+
+		cr_assert_not_null(command->name);
+		cr_expect_not_null(command->run, "%s", command->name);
+		cr_assert_not_null(command->arguments, "%s", command->name);
+		cr_assert_not_null(command->summary, "%s", command->name);
+		cr_expect_gt(strlen(command->summary), 10, "%s", command->name);
+		cr_expect_not_null(strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZ", command->summary[0]), "%s",
+				   command->name);
+		cr_expect_neq(command->summary[strlen(command->summary) - 1], '.', "%s", command->name);
+		if (command->help)
+			cr_expect_eq(command->help[strlen(command->help) - 1], '\n', "%s", command->name);
+	}
+}
+
+Test(options, each_option_is_described)
+{
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		const struct rl_command *command = commands[i].command;
+
+		for (const struct poptOption *option = command->options; option && !is_end(option);
+		     option++) {
+			bool takes_value = (option->argInfo & POPT_ARG_MASK) != POPT_ARG_NONE;
+
+			cr_assert_not_null(option->longName, "%s: -%c has no name", command->name,
+					   option->shortName);
+			cr_assert_not_null(option->descrip, "%s --%s", command->name, option->longName);
+			cr_expect_gt(strlen(option->descrip), 5, "%s --%s", command->name, option->longName);
+			cr_expect_not_null(option->arg, "%s --%s", command->name, option->longName);
+			cr_expect_eq(option->argDescrip != NULL, takes_value, "%s --%s", command->name,
+				     option->longName);
+		}
+	}
+}
+
+/* The usage line has a place for the word, where the command takes one, and each option by one of its names. */
+Test(options, each_usage_line_is_whole)
+{
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		const struct rl_command *command = commands[i].command;
+		bool has_word =
+		    isupper((unsigned char)command->arguments[0]) || !strncmp(command->arguments, "[DEV]", 5);
+
+		cr_expect_eq(has_word, commands[i].max > 0, "%s: %s", command->name, command->arguments);
+		for (const struct poptOption *option = command->options; option && !is_end(option);
+		     option++) {
+			char whole[64], brief[] = {'-', option->shortName ? option->shortName : '-', '\0'};
+
+			snprintf(whole, sizeof(whole), "--%s", option->longName);
+			cr_expect(strstr(command->arguments, whole) ||
+				      (option->shortName && strstr(command->arguments, brief)),
+				  "%s: no %s in: %s", command->name, whole, command->arguments);
+		}
+	}
+}
+
+Test(options, no_two_share_a_letter_or_a_name)
+{
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		const struct rl_command *command = commands[i].command;
+
+		for (const struct poptOption *a = command->options; a && !is_end(a); a++)
+			for (const struct poptOption *b = a + 1; !is_end(b); b++) {
+				cr_expect_str_neq(a->longName, b->longName, "%s", command->name);
+				cr_expect(!a->shortName || a->shortName != b->shortName,
+					  "%s: --%s and --%s share -%c", command->name, a->longName,
+					  b->longName, a->shortName);
+			}
+	}
+	for (size_t i = 0; i < COUNT(commands); i++)
+		for (size_t k = i + 1; k < COUNT(commands); k++)
+			cr_expect_str_neq(commands[i].command->name, commands[k].command->name);
+}
+
+/* A letter is short for the same name wherever it is. */
+Test(options, one_letter_means_one_thing)
+{
+	const char *names[256] = {};
+
+	for (size_t i = 0; i < COUNT(commands); i++)
+		for (const struct poptOption *option = commands[i].command->options;
+		     option && !is_end(option); option++) {
+			const char **name = &names[(unsigned char)option->shortName];
+
+			if (!option->shortName)
+				continue;
+			if (*name)
+				cr_expect_str_eq(option->longName, *name, "-%c of %s", option->shortName,
+						 commands[i].command->name);
+			*name = option->longName;
+		}
+}
+
+Test(options, missing_words)
+{
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		struct outcome out = parse_words(i);
+
+		if (commands[i].min) {
+			check_refused(i, &out, "an argument is missing");
+			continue;
+		}
+		cr_expect_eq(out.rc, 0, "%s: %s", commands[i].command->name, out.err.text);
+		cr_expect_eq(out.count, 0, "%s", commands[i].command->name);
+	}
+}
+
+Test(options, words_as_many_as_it_takes)
+{
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		const char *words[] = {"one", NULL};
+		struct outcome out = parse(i, words);
+
+		if (!commands[i].max) {
+			check_refused(i, &out, "too many arguments");
+			continue;
+		}
+		cr_expect_eq(out.rc, 0, "%s: %s", commands[i].command->name, out.err.text);
+		cr_expect_eq(out.count, 1, "%s", commands[i].command->name);
+		cr_expect_eq(out.words[0], words[0], "%s: the word isn't the caller's own",
+			     commands[i].command->name);
+	}
+}
+
+Test(options, too_many_words)
+{
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		struct outcome out = parse_words(i, "one", "two"),
+			       many = parse_words(i, "one", "one", "one", "one", "one", "one");
+
+		check_refused(i, &out, "too many arguments");
+		check_refused(i, &many, "too many arguments");
+	}
+}
+
+Test(options, unknown_options)
+{
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		struct outcome whole = parse_words(i, "one", "--no-such-option"),
+			       first = parse_words(i, "--no-such-option=1", "one"),
+			       brief = parse_words(i, "-Z");
+
+		check_refused(i, &whole, "--no-such-option: unknown option");
+		check_refused(i, &first, "--no-such-option");
+		check_refused(i, &brief, "-Z: unknown option");
+	}
+}
+
+Test(options, options_without_their_value)
+{
+	size_t tried = 0;
+
+	for (size_t i = 0; i < COUNT(commands); i++)
+		for (const struct poptOption *option = commands[i].command->options;
+		     option && !is_end(option); option++) {
+			char whole[64], brief[] = {'-', option->shortName, '\0'};
+			struct outcome out;
+
+			if ((option->argInfo & POPT_ARG_MASK) == POPT_ARG_NONE)
+				continue;
+			snprintf(whole, sizeof(whole), "--%s", option->longName);
+			out = commands[i].max ? parse_words(i, "one", whole) : parse_words(i, whole);
+			check_refused(i, &out, whole);
+			cr_expect_not_null(strstr(out.err.text, "missing argument"), "%s", out.err.text);
+			tried++;
+			if (!option->shortName)
+				continue;
+			out = commands[i].max ? parse_words(i, "one", brief) : parse_words(i, brief);
+			check_refused(i, &out, brief);
+		}
+	cr_expect_geq(tried, 9);
+}
+
+Test(options, values_that_options_do_not_take)
+{
+	for (size_t i = 0; i < COUNT(commands); i++)
+		for (const struct poptOption *option = commands[i].command->options;
+		     option && !is_end(option); option++) {
+			char word[64];
+			struct outcome out;
+
+			if ((option->argInfo & POPT_ARG_MASK) != POPT_ARG_NONE)
+				continue;
+			snprintf(word, sizeof(word), "--%s=1", option->longName);
+			out = commands[i].max ? parse_words(i, "one", word) : parse_words(i, word);
+			snprintf(word, sizeof(word), "--%s", option->longName);
+			check_refused(i, &out, word);
+		}
+}
+
+/* Options may stand before or behind the word, and end at "--", behind which a word may begin with a dash. */
+Test(options, order_and_the_end_of_options)
+{
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		const struct poptOption *option = commands[i].command->options;
+		const char *dashed[] = {"--", "--json", NULL};
+		struct outcome out;
+		char word[64];
+
+		for (; option && !is_end(option); option++)
+			if ((option->argInfo & POPT_ARG_MASK) == POPT_ARG_NONE)
+				break;
+		if (!commands[i].max)
+			continue;
+		out = parse(i, dashed);
+		cr_expect_eq(out.rc, 0, "%s: %s", commands[i].command->name, out.err.text);
+		cr_expect_eq(out.words[0], dashed[1], "%s", commands[i].command->name);
+		if (!option || is_end(option))
+			continue;
+		snprintf(word, sizeof(word), "--%s", option->longName);
+		*(int *)option->arg = 0;
+		out = parse_words(i, word, "one");
+		cr_expect_eq(out.rc, 0, "%s: %s", commands[i].command->name, out.err.text);
+		cr_expect_str_eq(out.words[0], "one");
+		cr_expect_eq(*(int *)option->arg, 1, "%s %s", commands[i].command->name, word);
+		*(int *)option->arg = 0;
+		out = parse_words(i, "one", word);
+		cr_expect_eq(out.rc, 0, "%s: %s", commands[i].command->name, out.err.text);
+		cr_expect_str_eq(out.words[0], "one");
+		cr_expect_eq(*(int *)option->arg, 1, "%s %s", commands[i].command->name, word);
+	}
+}
+
+/* An option's value that is the same as the word isn't taken for it. */
+Test(options, a_word_that_is_said_twice)
+{
+	const char *words[] = {"--mode", "native", "native", NULL};
+	struct outcome out = parse(0, words);
+
+	cr_expect_eq(out.rc, 0, "%s", out.err.text);
+	cr_expect_str_eq(out.words[0], "native");
+}
+
+/* Whatever is in an unknown option, the text is fit for a terminal and for JSON. */
+Test(options, a_text_is_printable)
+{
+	struct outcome out = parse_words(4, "--\x1b[31m\xff\n");
+
+	check_refused(4, &out, "unknown option");
+	for (const char *c = out.err.text; *c; c++)
+		cr_expect(*c >= ' ' && *c <= '~', "%#x", (unsigned char)*c);
+}
