@@ -8,6 +8,14 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "device.h"
+
+const char *rl_whereabouts_name(enum rl_whereabouts where)
+{
+	static const char *const names[] = {[RL_HERE] = "here", [RL_MOVED] = "moved", [RL_GONE] = "gone"};
+
+	return names[where];
+}
 
 /* Does the device of this index here run this program? Its link says the index, but not whose namespace's. */
 static bool runs_here(__u32 ifindex, __u32 program_id)
@@ -71,7 +79,7 @@ int rl_state_attached(const struct rl_state *state, bool own, struct rl_attached
 
 const struct rl_attached *rl_attached_find(const struct rl_attached *attached, size_t count, const char *name)
 {
-	__u32 ifindex = if_nametoindex(name); /* alternative names too */
+	__u32 ifindex = rl_device_index(name);
 	const struct rl_attached *found = NULL;
 
 	for (size_t i = 0; i < count; i++) {

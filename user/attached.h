@@ -14,6 +14,8 @@ enum rl_whereabouts {
 	RL_GONE,  /* the device is gone */
 };
 
+const char *rl_whereabouts_name(enum rl_whereabouts where); /* "here", "moved", "gone" */
+
 /* What is attached: one entry for each taken slot of rl_devices. */
 struct rl_attached {
 	__u32 slot;

@@ -7,10 +7,10 @@
 
 #include "attached.h"
 #include "cleanup.h"
+#include "device.h"
 #include "cmd.h"
 #include "loader.h"
 #include "lockout.h"
-#include "probe.h"
 #include "snapshot.h"
 #include "units.h"
 
@@ -64,9 +64,9 @@ static int device_missing(const char *name, struct rl_error *err)
 
 static int device_find(const char *name, struct request *request, struct rl_error *err)
 {
-	struct rl_probe_device device;
+	struct rl_device_info device;
 
-	if (rl_probe_device(name, &device, err))
+	if (rl_device_read(name, &device, err))
 		return device_missing(name, err);
 	if (!device.ethernet)
 		return rl_error_set(err, RL_ERROR_KERNEL, EOPNOTSUPP,
@@ -75,8 +75,7 @@ static int device_find(const char *name, struct request *request, struct rl_erro
 				    "the device that its packets arrive on",
 				    name);
 	request->ifindex = device.ifindex;
-	if (!if_indextoname(device.ifindex, request->name))
-		return device_missing(name, err);
+	memcpy(request->name, device.name, sizeof(request->name));
 	return 0;
 }
 
@@ -228,7 +227,7 @@ static int attach_locked(const struct request *request, struct outcome *outcome,
 		rl_state_remove(&state, false, &ignored);
 		rl_state_tidy();
 	}
-	if (!rc)
+	if (!rc && !outcome->adopted)
 		rl_lockout_warn(&state, NULL);
 	return rc;
 }

@@ -2,13 +2,13 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <net/if.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "attached.h"
 #include "cleanup.h"
 #include "cmd.h"
+#include "device.h"
 #include "netns.h"
 
 static int keep, all, stale;
@@ -52,7 +52,7 @@ static int state_end(const struct rl_state *state, bool unknown, struct rl_error
 static int none_found(const char *name, size_t count, struct rl_error *err)
 {
 	const char *foreign =
-	    if_nametoindex(name) ? "; an XDP program on it that isn't rl-agent's is left alone" : "";
+	    rl_device_index(name) ? "; an XDP program on it that isn't rl-agent's is left alone" : "";
 
 	if (!count)
 		return rl_error_set(err, RL_ERROR_NOT_ATTACHED, ENODEV,

@@ -26,7 +26,9 @@ static int device_pause(const struct rl_state *state, const struct rl_attached *
 	return 0;
 }
 
-static int pause_all(const struct rl_state *state, const char *name, bool paused, struct rl_error *err)
+/* *changed: a device that was not in that state before is now. */
+static int pause_all(const struct rl_state *state, const char *name, bool paused, bool *changed,
+		     struct rl_error *err)
 {
 	struct rl_attached attached[RL_MAX_DEVICES];
 	const struct rl_attached *named = NULL;
@@ -38,6 +40,7 @@ static int pause_all(const struct rl_state *state, const char *name, bool paused
 	for (size_t i = 0; !rc && i < count; i++) {
 		if (attached[i].where == RL_GONE || (name && &attached[i] != named))
 			continue;
+		*changed |= paused != !!(attached[i].device.flags & RL_DEVICE_PAUSED);
 		rc = device_pause(state, &attached[i], paused, err);
 		done++;
 	}
@@ -54,6 +57,7 @@ static int run_as(const struct rl_command *command, bool paused, int argc, const
 	RL_STATE struct rl_state state = RL_STATE_INIT;
 	RL_CLOSE int lock = -1;
 	const char *name = NULL;
+	bool changed = false;
 	int count, rc;
 
 	rc = rl_cmd_parse(command, argc, argv, 0, 1, &name, &count, err);
@@ -64,8 +68,8 @@ static int run_as(const struct rl_command *command, bool paused, int argc, const
 	if (!rc)
 		rc = rl_state_open(&state, err);
 	if (!rc)
-		rc = pause_all(&state, name, paused, err);
-	if (!rc && !paused)
+		rc = pause_all(&state, name, paused, &changed, err);
+	if (!rc && changed && !paused)
 		rl_lockout_warn(&state, NULL);
 	return rc;
 }

@@ -6,6 +6,7 @@
 #include <sys/utsname.h>
 
 #include "cmd.h"
+#include "device.h"
 #include "probe.h"
 
 #define RL_PAGE_FRAME                                                                                        \
@@ -29,7 +30,7 @@ static bool can_tell(enum rl_probe_id id, const bool *found)
 	       id == RL_PROBE_COOKIE;
 }
 
-static const char *device_follows(const struct rl_probe_device *device)
+static const char *device_follows(const struct rl_device_info *device)
 {
 	if (device->program_id)
 		return "it runs an XDP program: attach replaces it if it is rl-agent's (`rl-agent status`), and refuses if not";
@@ -49,7 +50,7 @@ static const char *device_follows(const struct rl_probe_device *device)
 }
 
 static void print_text(const char *release, const bool *found, bool works, const char *name,
-		       const struct rl_probe_device *device)
+		       const struct rl_device_info *device)
 {
 	const struct rl_probe *table = rl_probe_table();
 
@@ -79,7 +80,7 @@ static void print_text(const char *release, const bool *found, bool works, const
 }
 
 static void print_json(const char *release, const bool *found, bool works, const char *name,
-		       const struct rl_probe_device *device)
+		       const struct rl_device_info *device)
 {
 	const struct rl_probe *table = rl_probe_table();
 	json_t *checks = json_array();
@@ -107,7 +108,7 @@ static void print_json(const char *release, const bool *found, bool works, const
 
 static int run(int argc, const char **argv, struct rl_error *err)
 {
-	struct rl_probe_device device = {};
+	struct rl_device_info device = {};
 	bool found[RL_PROBES], works = true;
 	const char *name = NULL;
 	struct utsname kernel;
@@ -115,7 +116,7 @@ static int run(int argc, const char **argv, struct rl_error *err)
 
 	rc = rl_cmd_parse(&rl_cmd_probe, argc, argv, 0, 1, &name, &count, err);
 	if (!rc && name)
-		rc = rl_probe_device(name, &device, err);
+		rc = rl_device_read(name, &device, err);
 	if (rc)
 		return rc;
 	uname(&kernel);

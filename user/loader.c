@@ -11,9 +11,11 @@
 #include <time.h>
 
 #include "cleanup.h"
+#include "device.h"
 #include "limit.h"
-#include "probe.h"
 #include "rl_xdp.skel.h"
+
+#define RL_PROGRAM_NAME "rl_xdp" /* as it is called in bpf/rl_xdp.bpf.c */
 
 struct rl_program {
 	struct rl_xdp *skel;
@@ -192,6 +194,13 @@ int rl_device_check_foreign(__u32 ifindex, const char *name, struct rl_error *er
 	if (!id)
 		return 0;
 	program_name(id, program, sizeof(program));
+	if (!strcmp(program, RL_PROGRAM_NAME))
+		return rl_error_set(
+		    err, RL_ERROR_KERNEL, EBUSY,
+		    "%s runs a program of rl-agent's (id %u) that isn't in the state of this network namespace: it was "
+		    "moved here while attached elsewhere; `rl-agent status --all` shows where, and `rl-agent detach` there "
+		    "ends it",
+		    name, id);
 	return rl_error_set(
 	    err, RL_ERROR_KERNEL, EBUSY,
 	    "%s already runs an XDP program that isn't rl-agent's: \"%s\" (id %u); it was left as it is; "
@@ -221,11 +230,11 @@ static int native_refused(int code, const char *name, const char *reason, bool f
 	    "`rl-agent attach --mode generic` works on every device, but slower, and counts "
 	    "packets that the kernel merged as one";
 	const char *says = reason[0] ? reason : strerror(code);
-	struct rl_probe_device device = {};
+	struct rl_device_info device = {};
 	struct rl_error ignored;
 	bool by_mtu;
 
-	rl_probe_device(name, &device, &ignored);
+	rl_device_read(name, &device, &ignored);
 	by_mtu = reason[0] ? strcasestr(reason, "mtu") != NULL
 			   : device.mtu > 1500 && (code == ERANGE || code == EINVAL);
 	if (by_mtu)

@@ -3,28 +3,9 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <errno.h>
-#include <linux/ethtool.h>
-#include <linux/genetlink.h>
-#include <linux/sockios.h>
-#include <net/if.h>
-#include <net/if_arp.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-
-#include <libmnl/libmnl.h>
 
 #include "cleanup.h"
 #include "state.h"
-
-/* The netdev family of generic netlink (Linux 6.3), missing from Debian 12's headers. */
-#define NETDEV_CMD_DEV_GET	  1
-#define NETDEV_A_DEV_IFINDEX	  1
-#define NETDEV_A_DEV_XDP_FEATURES 3
-#define NETDEV_XDP_ACT_BASIC	  (1 << 0)
-#define NETDEV_XDP_ACT_RX_SG	  (1 << 5)
 
 static const struct rl_probe table[] = {
     [RL_PROBE_PRIVILEGE] = {"privilege", "root, with CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN",
@@ -141,105 +122,4 @@ bool rl_probe_run(enum rl_probe_id id)
 		break;
 	}
 	return false;
-}
-
-/* One generic netlink request with one attribute, its answer given to `on`. False where the kernel refuses.
- */
-static bool genl_ask(__u16 family, __u8 command, __u16 attribute, const void *value, size_t size, mnl_cb_t on,
-		     void *data)
-{
-	char buf[MNL_SOCKET_BUFFER_SIZE];
-	struct nlmsghdr *message = mnl_nlmsg_put_header(buf);
-	struct genlmsghdr *header = mnl_nlmsg_put_extra_header(message, sizeof(*header));
-	struct mnl_socket *nl = mnl_socket_open(NETLINK_GENERIC);
-	ssize_t got;
-	bool ok;
-
-	message->nlmsg_type = family;
-	message->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
-	message->nlmsg_seq = 1;
-	header->cmd = command;
-	header->version = 1;
-	mnl_attr_put(message, attribute, size, value);
-	if (!nl)
-		return false;
-	ok = mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) == 0 &&
-	     mnl_socket_sendto(nl, message, message->nlmsg_len) > 0;
-	while (ok) {
-		got = mnl_socket_recvfrom(nl, buf, sizeof(buf));
-		if (got <= 0)
-			ok = false;
-		else
-			got = mnl_cb_run(buf, (size_t)got, 1, mnl_socket_get_portid(nl), on, data);
-		ok = ok && got >= 0;
-		if (got <= MNL_CB_STOP)
-			break;
-	}
-	mnl_socket_close(nl);
-	return ok;
-}
-
-static int on_family(const struct nlmsghdr *message, void *data)
-{
-	const struct nlattr *attribute;
-
-	mnl_attr_for_each(
-	    attribute, message,
-	    sizeof(struct genlmsghdr)) if (mnl_attr_get_type(attribute) == CTRL_ATTR_FAMILY_ID &&
-					   mnl_attr_get_payload_len(attribute) >= sizeof(__u16)) *
-	    (__u16 *)data = mnl_attr_get_u16(attribute);
-	return MNL_CB_OK;
-}
-
-static int on_features(const struct nlmsghdr *message, void *data)
-{
-	const struct nlattr *attribute;
-
-	mnl_attr_for_each(
-	    attribute, message,
-	    sizeof(struct genlmsghdr)) if (mnl_attr_get_type(attribute) == NETDEV_A_DEV_XDP_FEATURES &&
-					   mnl_attr_get_payload_len(attribute) >= sizeof(__u64)) *
-	    (__u64 *)data = mnl_attr_get_u64(attribute);
-	return MNL_CB_OK;
-}
-
-static void probe_features(struct rl_probe_device *device)
-{
-	__u16 family = 0;
-	__u64 features = 0;
-
-	genl_ask(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, CTRL_ATTR_FAMILY_NAME, "netdev", sizeof("netdev"),
-		 on_family, &family);
-	if (!family || !genl_ask(family, NETDEV_CMD_DEV_GET, NETDEV_A_DEV_IFINDEX, &device->ifindex,
-				 sizeof(device->ifindex), on_features, &features))
-		return;
-	device->native = features & NETDEV_XDP_ACT_BASIC ? RL_NATIVE_YES : RL_NATIVE_NO;
-	device->frags = features & NETDEV_XDP_ACT_RX_SG;
-}
-
-int rl_probe_device(const char *name, struct rl_probe_device *out, struct rl_error *err)
-{
-	struct rl_probe_device device = {.ifindex = if_nametoindex(name)};
-	struct ethtool_drvinfo driver = {.cmd = ETHTOOL_GDRVINFO};
-	LIBBPF_OPTS(bpf_xdp_query_opts, query);
-	RL_CLOSE int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	struct ifreq request = {};
-
-	if (!device.ifindex)
-		return rl_error_set(err, RL_ERROR_USAGE, ENODEV,
-				    "there is no device \"%s\" in this network namespace", name);
-	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
-	if (fd >= 0 && ioctl(fd, SIOCGIFMTU, &request) == 0)
-		device.mtu = request.ifr_mtu;
-	if (fd >= 0 && ioctl(fd, SIOCGIFHWADDR, &request) == 0)
-		device.ethernet = request.ifr_hwaddr.sa_family == ARPHRD_ETHER ||
-				  request.ifr_hwaddr.sa_family == ARPHRD_LOOPBACK;
-	request.ifr_data = (char *)&driver;
-	if (fd >= 0 && ioctl(fd, SIOCETHTOOL, &request) == 0)
-		snprintf(device.driver, sizeof(device.driver), "%.31s", driver.driver);
-	if (bpf_xdp_query((int)device.ifindex, 0, &query) == 0)
-		device.program_id = query.prog_id;
-	probe_features(&device);
-	*out = device;
-	return 0;
 }

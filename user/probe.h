@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * probe.h - what this kernel and a device can do, found out by trying: tiny programs and maps of our own,
+ * probe.h - what this kernel can do, found out by trying: tiny programs and maps of our own,
  * never a version number. Nothing is attached and nothing is left behind.
  */
 #ifndef RL_PROBE_H
@@ -36,24 +36,5 @@ const struct rl_probe *rl_probe_table(void);
 
 /* Try one. */
 bool rl_probe_run(enum rl_probe_id id);
-
-enum rl_probe_native {
-	RL_NATIVE_UNKNOWN, /* the kernel doesn't tell (before 6.3): attach finds out */
-	RL_NATIVE_NO,
-	RL_NATIVE_YES,
-};
-
-struct rl_probe_device {
-	__u32 ifindex;
-	char driver[32]; /* "" where it has none */
-	int mtu;
-	enum rl_probe_native native;
-	bool frags;	  /* native XDP takes frames of several buffers; meaningful with RL_NATIVE_YES */
-	__u32 program_id; /* of an XDP program on it, 0: none */
-	bool ethernet;	  /* its frames begin with an Ethernet header */
-};
-
-/* -ENODEV with RL_ERROR_USAGE where there is no such device. */
-int rl_probe_device(const char *name, struct rl_probe_device *out, struct rl_error *err);
 
 #endif

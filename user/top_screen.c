@@ -242,7 +242,7 @@ static void edit_key(struct screen *screen, int key)
 			screen->edit[length - 1] = '\0';
 		break;
 	case 'U' - '@': /* control and U, as in a shell: all of it */
-		screen->edit[0] = '\0';
+		memset(screen->edit, 0, sizeof(screen->edit));
 		break;
 	default:
 		if (key > ' ' && key < 0x7f && length + 1 < sizeof(screen->edit))

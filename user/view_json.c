@@ -156,12 +156,13 @@ static json_t *device_status_json(const struct rl_device_stats *device)
 	const struct rl_attached *attached = &device->attached;
 	char since[RL_TIME_TEXT];
 
-	return joined(device_json(attached), json_pack("{s:o, s:o, s:b, s:s, s:b}", "program_id",
-						       number_or_null(attached->program_id), "link_id",
-						       number_or_null(attached->link_id), "paused",
-						       !!(attached->device.flags & RL_DEVICE_PAUSED), "since",
-						       rl_view_time(attached->device.since, since),
-						       "attached", attached->where == RL_HERE));
+	return joined(device_json(attached),
+		      json_pack("{s:o, s:o, s:b, s:s, s:b, s:s}", "program_id",
+				number_or_null(attached->program_id), "link_id",
+				number_or_null(attached->link_id), "paused",
+				!!(attached->device.flags & RL_DEVICE_PAUSED), "since",
+				rl_view_time(attached->device.since, since), "attached",
+				attached->where != RL_GONE, "where", rl_whereabouts_name(attached->where)));
 }
 
 static json_t *devices_json(const struct rl_snapshot *snapshot,

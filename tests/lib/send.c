@@ -42,7 +42,7 @@ struct options {
 	long long sources, rate, count;
 	double seconds, model_rate, model_burst;
 	int model_bytes;
-	int len, sport, dport, proto;
+	int len, pad, sport, dport, proto;
 };
 
 /* A frame to copy, and where the fields are that depend on its source. */
@@ -132,6 +132,10 @@ static void build_template(const struct options *options, const char *src, struc
 	if (options->src_mac)
 		parse_mac(options->src_mac, spec.src_mac);
 	out->len = rl_frame_build(&spec, out->frame, sizeof(out->frame));
+	if (out->len + (size_t)options->pad > sizeof(out->frame))
+		fail("too long", "--pad");
+	memset(out->frame + out->len, 0, (size_t)options->pad);
+	out->len += (size_t)options->pad;
 
 	l3 += 4 * (size_t)tags;
 	l4 = l3 + (v6 ? 40 : 20);
@@ -316,6 +320,7 @@ static void parse_options(int argc, const char **argv, struct options *options)
 	    {"seconds", 't', POPT_ARG_DOUBLE, &options->seconds, 0, "stop after this time", "S"},
 	    {"count", 'c', POPT_ARG_LONGLONG, &options->count, 0, "stop after this many frames", "N"},
 	    {"len", 'l', POPT_ARG_INT, &options->len, 0, "length of the frame", "BYTES"},
+	    {"pad", 0, POPT_ARG_INT, &options->pad, 0, "bytes more behind the packet, as padding", "BYTES"},
 	    {"vlan", 0, POPT_ARG_ARGV, &options->vlan, 0, "tag (0x8100, 0x88a8), outermost first; repeat",
 	     "TPID"},
 	    {"dst", 0, POPT_ARG_STRING, &options->dst, 0, "destination address", "ADDR"},
@@ -339,7 +344,8 @@ static void parse_options(int argc, const char **argv, struct options *options)
 	if (!options->dev || !options->src)
 		fail("needed", "--dev and --src");
 	if (options->sources < 1 || options->rate < 0 || options->count < 0 || options->seconds < 0 ||
-	    options->len < 0 || options->len > RL_FRAME_MAX)
+	    options->len < 0 || options->len > RL_FRAME_MAX || options->pad < 0 ||
+	    options->pad > RL_FRAME_MAX)
 		fail("out of range", "a number");
 	poptFreeContext(context);
 }

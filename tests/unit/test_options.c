@@ -110,7 +110,7 @@ Test(options, each_usage_line_is_whole)
 		cr_expect_eq(has_word, commands[i].max > 0, "%s: %s", command->name, command->arguments);
 		for (const struct poptOption *option = command->options; option && !is_end(option);
 		     option++) {
-			char whole[64], brief[] = {'-', option->shortName ? option->shortName : '-', '\0'};
+			char whole[64], brief[] = {'-', option->shortName, '\0'};
 
 			snprintf(whole, sizeof(whole), "--%s", option->longName);
 			cr_expect(strstr(command->arguments, whole) ||

@@ -193,7 +193,7 @@ static void check_namespace(json_t *object)
 	check_integer(object, "max_sources", 1000000);
 	check_integer(object, "limits", 2);
 	check_keys_are(device, "name", "ifindex", "direction", "mode", "program_id", "link_id", "paused",
-		       "since", "attached");
+		       "since", "attached", "where");
 	check_text(device, "name", "eth0");
 	check_integer(device, "ifindex", 2);
 	check_text(device, "direction", "in");
@@ -203,10 +203,12 @@ static void check_namespace(json_t *object)
 	cr_assert(json_is_false(get(device, "paused")));
 	check_text(device, "since", "2024-02-29T12:00:00Z");
 	cr_assert(json_is_true(get(device, "attached")));
+	check_text(device, "where", "here");
 
 	check_text(gone, "mode", "generic");
 	cr_assert(json_is_null(get(gone, "ifindex")));
 	cr_assert(json_is_false(get(gone, "attached")));
+	check_text(gone, "where", "gone");
 }
 
 Test(view_json, status)
