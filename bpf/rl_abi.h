@@ -89,7 +89,8 @@ struct rl_prefix {
 
 /*
  * One bucket's arithmetic, computed by user space from a rate and a burst (user/limit.h), applied by rl_gcra.h where
- * the units are explained. All zero: this unit isn't limited.
+ * the units are explained. mult is 0: this unit isn't limited, and
+ * `owed` counts tokens, kept for a later limit that has it.
  */
 struct rl_rate {
 	__u64 mult;  /* bucket time units << RL_GCRA_FRAC that one token (packet, byte) takes to refill */

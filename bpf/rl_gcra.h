@@ -125,8 +125,8 @@ RL_INLINE int rl_gcra_missed(const struct rl_limit *limit, const struct rl_bucke
  * than it can hold, and admits nothing until it doesn't. Where a generation had no limit in this unit, the debt
  * goes on shrinking as before.
  *
- * Returns 0 and the debt; or the verdict when there is none: NEWER, or REPAIR for a bucket that missed more
- * changes than are remembered, which starts empty.
+ * Returns 0 and the debt; or NEWER; or REPAIR and the most that can be owed, for a bucket that missed more
+ * changes than are remembered: it starts empty, and below that where an earlier burst was larger.
  */
 RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, const struct rl_bucket *seen,
 			      __u64 now, __u64 *debt)
@@ -136,17 +136,26 @@ RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, c
 
 	if (!limit || !seen || !debt || unit >= RL_UNITS)
 		return RL_GCRA_REPAIR; /* never so: said for the verifier, who sees this function alone */
+	/* What a bucket that can't be converted owes: all that it can. */
+	*debt = rl_gcra_decay(limit->rate[unit].owed, limit->rate[unit].shift, limit->past[0].until, now) &
+		~RL_GCRA_TAG;
+	if (*debt < limit->rate[unit].burst)
+		*debt = limit->rate[unit].burst;
 	tag = seen->word & RL_GCRA_TAG;
 	if (rl_gcra_missed(limit, seen))
 		return RL_GCRA_REPAIR;
+	if (seen->gen && (__s32)(limit->gen - seen->gen) < 0)
+		return RL_GCRA_NEWER;
 	for (__u32 i = RL_PAST; i-- > 0;) {
 		const struct rl_past *past = &limit->past[i], *next = i ? &limit->past[i - 1] : 0;
 		__u64 next_mult = next ? next->mult[unit] : limit->rate[unit].mult;
+		__u64 until =
+		    (__s64)(now - past->until) > 0 ? past->until : now; /* a change isn't still to come */
 
 		if (!mult && past->mult[unit] && tag == rl_gcra_tag(limit->gen - 1 - i)) {
 			mult = past->mult[unit];
 			shift = past->shift[unit];
-			owed = rl_gcra_debt(seen, shift, past->owed[unit], past->until);
+			owed = rl_gcra_debt(seen, shift, past->owed[unit], until);
 		}
 		if (!mult)
 			continue;
@@ -155,11 +164,12 @@ RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, c
 			mult = next_mult;
 			shift = next ? next->shift[unit] : limit->rate[unit].shift;
 		}
-		owed = rl_gcra_decay(owed, shift, past->until, next ? next->until : now);
+		owed = rl_gcra_decay(owed, shift, until, next ? next->until : now);
 	}
-	*debt = owed;
-	if (mult)
+	if (mult) {
+		*debt = owed;
 		return 0;
+	}
 	if ((tag + 255 - rl_gcra_tag(limit->gen)) % 255 <= RL_GCRA_AHEAD)
 		return RL_GCRA_NEWER;
 	return RL_GCRA_REPAIR;
@@ -174,13 +184,14 @@ RL_INLINE struct rl_gcra_result rl_gcra_decide(const struct rl_limit *limit, enu
 {
 	const struct rl_rate *rate = &limit->rate[unit];
 	__u64 t = rl_gcra_time(rate, now), tag = rl_gcra_tag(limit->gen), debt = 0;
-	struct rl_gcra_result result = {.next = (t + rate->burst) | tag, .verdict = RL_GCRA_REPAIR};
+	struct rl_gcra_result result = {.verdict = RL_GCRA_REPAIR};
 	int present = !seen->word || ((seen->word & RL_GCRA_TAG) == tag && !rl_gcra_missed(limit, seen));
 
 	if (!present) {
 		int verdict = rl_gcra_carry(limit, unit, seen, now, &debt);
 
 		if (verdict) {
+			result.next = (t + debt) | tag;
 			result.verdict = verdict;
 			return result;
 		}

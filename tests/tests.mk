@@ -79,7 +79,7 @@ fuzz: $(B)/tests/fuzz-parse $(B)/tests/fuzz-units
 unit: $(B)/tests/unit-tests
 	$(B)/tests/unit-tests
 
-tests: $(B)/tests/unit-tests $(B)/tests/bpf-tests $(TEST_TOOLS)
+tests: $(B)/tests/unit-tests $(B)/tests/bpf-tests $(B)/tests/bench $(TEST_TOOLS)
 
 check: all tests
 	scripts/test --no-install

@@ -59,6 +59,9 @@ static int compute_rate(__u64 tokens, __u64 per_seconds, __u64 smallest, struct 
 	if (shift < 0)
 		return shift;
 	mult = divide_up((u128)per_seconds * NS_PER_SECOND << (shift - SHIFT_MIN) << RL_GCRA_FRAC, tokens);
+	/* A packet costs a whole number of coarse units: then so many packets and so many tokens are the same time. */
+	if (smallest == SMALLEST_PACKET)
+		mult = divide_up(mult, 1 << RL_GCRA_FRAC) << RL_GCRA_FRAC;
 	if (mult >= MULT_MAX)
 		return -ERANGE;
 	rate.shift = (__u32)shift;
@@ -267,35 +270,42 @@ static int refuse_change(const struct rl_terms *terms, enum rl_unit unit, struct
 		rl_rate_print_bits(terms->bits_per_second, rate);
 	return rl_error_set(
 	    err, RL_ERROR_USAGE, ERANGE,
-	    "what sources may owe under the present limit would take more than half a year to pay "
-	    "back at %s, longer than a bucket can remember; choose a faster rate, or forgive it: "
-	    "`rl-agent del-limit`, then set-limit",
+	    "what sources may owe under the present limit would take longer to pay back at %s than a bucket can remember; "
+	    "choose rate and burst nearer to the present ones, or forgive it: `rl-agent del-limit`, then set-limit",
 	    rate);
 }
 
+/* Units to tokens and back, rounded up. A token takes mult * 2^8 / 2^RL_GCRA_FRAC units. */
+static __u64 tokens_of(__u64 units, __u64 mult)
+{
+	return (__u64)divide_up((u128)units << RL_GCRA_FRAC >> 8, mult);
+}
+
+static u128 units_of(__u64 tokens, __u64 mult)
+{
+	return divide_up((u128)tokens * mult << 8, 1 << RL_GCRA_FRAC);
+}
+
 /*
- * The most that a bucket owes at the change, from the youngest generation that limited the unit: a whole burst, or what
- * is left by then of larger ones before it.
+ * The most that a bucket owes at the change: a whole burst of the old limit, or what is left by then of larger ones
+ * before it. A generation without this unit hands it on in tokens.
  */
-static int inherit_owed(struct rl_limit *limit, const struct rl_limit *old, enum rl_unit unit,
+static int inherit_owed(struct rl_limit *limit, const struct rl_limit *old, enum rl_unit unit, __u64 now,
 			struct rl_error *err)
 {
-	const struct rl_past *past = limit->past;
+	const struct rl_rate *was = &old->rate[unit];
 	struct rl_rate *rate = &limit->rate[unit];
-	__u64 since = old->gen > 1 ? old->past[0].until : past->until;
+	__u64 since = old->gen > 1 ? old->past[0].until : now, tokens = was->owed;
 	u128 owed;
 
-	if (!rate->mult)
+	if (was->mult)
+		tokens = tokens_of(larger(was->burst, rl_gcra_decay(was->owed, was->shift, since, now)),
+				   was->mult);
+	if (!rate->mult) {
+		rate->owed = tokens;
 		return 0;
-	owed = larger(old->rate[unit].burst,
-		      rl_gcra_decay(past->owed[unit], past->shift[unit], since, past->until));
-	for (int i = 1; !past->mult[unit] && i < RL_PAST; i++) {
-		past = &limit->past[i];
-		owed = past->owed[unit];
 	}
-	if (!past->mult[unit])
-		return 0; /* none is remembered: buckets of that time start empty */
-	owed = divide_up(owed * rate->mult, past->mult[unit]);
+	owed = (units_of(tokens, rate->mult) + RL_GCRA_TAG) & ~(u128)RL_GCRA_TAG;
 	if (owed >= RL_GCRA_BURST_MAX)
 		return refuse_change(&limit->terms, unit, err);
 	rate->owed = larger(rate->owed, (__u64)owed);
@@ -326,7 +336,7 @@ static int succeed(struct rl_limit *limit, const struct rl_limit *old, __u64 now
 	}
 	remember(limit, old, now);
 	for (int unit = 0; unit < RL_UNITS && !ret; unit++)
-		ret = inherit_owed(limit, old, (enum rl_unit)unit, err);
+		ret = inherit_owed(limit, old, (enum rl_unit)unit, now, err);
 	return ret;
 }
 

@@ -6,6 +6,7 @@
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -364,7 +365,7 @@ static int terminal_open(SCREEN **out, struct rl_error *err)
 		snprintf(why, sizeof(why), "the terminal's type TERM=%.80s is unknown", type ? type : "");
 		return no_terminal(err, why);
 	}
-	if (!tigetstr("cup") || tigetstr("cup") == (char *)-1) {
+	if ((intptr_t)tigetstr("cup") <= 0 /* absent, or no such capability: (char *)-1 */) {
 		snprintf(why, sizeof(why), "a terminal of type TERM=%.80s can't place text",
 			 type ? type : "");
 		endwin();

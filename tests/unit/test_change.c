@@ -299,6 +299,81 @@ Test(change, inherited_debt_outlasts_the_generation)
 	cr_expect_eq(flood(&source, &next, 1000, START + 1000 * SECOND, 100), 17);
 }
 
+/* A bucket that missed too many changes starts empty, and not above what it owed: not through bursts in turn ... */
+Test(change, forgotten_debt_is_not_forgiven)
+{
+	struct rl_limit limit = limit_of("10pps", "5000");
+	struct rl_source source = {0};
+	__u64 passed = 0;
+
+	for (int round = 0; round < 6; round++) {
+		passed += flood(&source, &limit, 1000, START, 6000);
+		for (int i = 0; i <= RL_PAST; i++)
+			limit = limit_change(&limit, "10pps", i % 2 ? "17" : "16");
+		passed += flood(&source, &limit, 1000, START, 20);
+		limit = limit_change(&limit, "10pps", "5000");
+	}
+	cr_expect_eq(passed, 5000);
+	cr_expect_eq(flood(&source, &limit, 1000, START + 500 * SECOND, 6000), 5000,
+		     "and is paid back by time");
+}
+
+/* ... and not through leaving the unit out for as long. */
+Test(change, forgotten_debt_of_a_unit_left_out)
+{
+	struct rl_limit limit = limit_of("80kbit", "1mb");
+	struct rl_source source = {0};
+	__u64 passed = 0;
+
+	for (int round = 0; round < 6; round++) {
+		passed += flood(&source, &limit, 1000, START, 2000);
+		for (int i = 0; i <= RL_PAST; i++)
+			limit = limit_change(&limit, i % 2 ? "1pps" : "2pps", "1");
+		limit = limit_change(&limit, "80kbit", "16kb");
+		passed += flood(&source, &limit, 1000, START, 20);
+		limit = limit_change(&limit, "80kbit", "1mb");
+	}
+	cr_expect_eq(passed, 1000);
+}
+
+/* A CPU that was held up with a policy of long ago leaves newer buckets alone. */
+Test(change, far_behind)
+{
+	struct rl_limit old = limit_of("1kpps", "1000"), newer = change_times(old, 3 * RL_GCRA_AHEAD);
+	struct rl_source source = {0}, before;
+
+	flood(&source, &newer, 60, START, 100);
+	before = source;
+	cr_expect_eq(offer(&source, &old, 60, START), RL_GCRA_NEWER);
+	cr_expect(!memcmp(&source, &before, sizeof(source)));
+}
+
+/* The roundings of two rates must not be worth a packet. */
+Test(change, large_bursts_at_uneven_rates)
+{
+	static const char *const rates[] = {"244081pps", "999983pps", "1mpps", "7pps", "148.8mpps"};
+
+	for (size_t i = 0; i < COUNT(rates); i++) {
+		struct rl_limit even = limit_of("1kpps", "1m"), uneven = limit_change(&even, rates[i], "1m");
+		struct rl_source source = {0};
+
+		cr_assert_eq(flood(&source, &even, 60, START, 1000001), 1000000);
+		cr_expect_eq(flood(&source, &uneven, 60, START, 10), 0, "%s", rates[i]);
+	}
+}
+
+/* A clock that was ahead when the limit was changed (another time namespace) forgives nothing. */
+Test(change, said_to_be_to_come)
+{
+	struct rl_limit limit = limit_of("10pps", "1000");
+	struct rl_limit next = limit_change_at(&limit, "11pps", "1000", START + 1000000 * SECOND);
+	struct rl_source source = {0};
+
+	cr_assert_eq(flood(&source, &limit, 60, START, 2000), 1000);
+	cr_expect_eq(flood(&source, &next, 60, START, 2000), 0);
+	cr_expect_leq(flood(&source, &next, 60, START + 10 * SECOND, 2000), 110);
+}
+
 /* A change after which a bucket couldn't remember what it owes is refused, and says how to get there. */
 Test(change, debt_beyond_memory_is_refused)
 {
