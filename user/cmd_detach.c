@@ -158,8 +158,16 @@ static int stale_clear(__u64 cookie, bool present, size_t *cleared, struct rl_er
 	}
 	if (rc || left)
 		return rc;
-	if (!present && !keep)
+	if (!present && !keep && count)
 		return stale_remove(&state, cookie, "the network namespace is gone", cleared, err);
+	if (!present && !count) {
+		/* Kept on purpose, and a namespace that something else than a process or a name holds can't be seen. */
+		printf(
+		    "%s: left alone: a policy that was kept, for a network namespace that can't be seen from here; if it is "
+		    "gone for good, remove the folder\n",
+		    state.path);
+		return 0;
+	}
 	if (*cleared > before)
 		printf("no device is left in network namespace %" PRIu64
 		       ": its policy and buckets are kept; `rl-agent detach --all` in it gives them up\n",

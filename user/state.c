@@ -258,6 +258,20 @@ const char *rl_state_map_path(const struct rl_state *state, enum rl_map map, cha
 	return buf;
 }
 
+/* A detach takes the meta map first: without it one is at work, with it somebody took a map out of the state. */
+static int map_missing(const struct rl_state *state, const char *missing, struct rl_error *err)
+{
+	char path[RL_PATH_LEN];
+
+	if (access(rl_state_map_path(state, RL_MAP_META, path), F_OK))
+		return not_attached(err);
+	return rl_error_set(
+	    err, RL_ERROR_KERNEL, EIO,
+	    "the pinned map %s is missing, so the state is damaged, though what is attached goes on enforcing: "
+	    "`rl-agent detach --all` in its network namespace ends that, and attach starts anew",
+	    missing);
+}
+
 static int maps_open(struct rl_state *state, struct rl_error *err)
 {
 	char path[RL_PATH_LEN];
@@ -266,7 +280,7 @@ static int maps_open(struct rl_state *state, struct rl_error *err)
 		rl_state_map_path(state, i, path);
 		state->map[i] = bpf_obj_get(path);
 		if (state->map[i] < 0 && errno == ENOENT)
-			return not_attached(err); /* a detach is at work */
+			return map_missing(state, path, err);
 		if (state->map[i] < 0)
 			return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't open the pinned map %s: %s",
 					    path, strerror(errno));

@@ -438,4 +438,61 @@ test_a_limit_without_a_device_warns() {
 	assert_match "warning where the device is gone" "$ERR" 'warning: no device is attached'
 }
 
+# A map taken out of the state by hand: the program runs on, so nothing may call that "not attached".
+test_a_missing_map_is_damage_and_not_absence() {
+	net_make other
+	net_make here
+	attach
+	agent set-limit any --rate 1/h --burst 5
+	rm "$(echo /sys/fs/bpf/rl-agent/*/nd)"
+	for command in status list "set-limit any --rate 1pps" "attach $DEV"; do
+		# shellcheck disable=SC2086 # words
+		expect 2 agent $command
+		assert_match "$command" "$ERR" 'nd is missing.*detach --all'
+	done
+	net_use other
+	expect 2 agent detach --stale
+	net_use here
+	send --src 203.0.113.7 --count 20
+	[ "$(xdp_id)" -gt 0 ] || fail "what was enforcing is gone"
+	expect 0 agent detach --all
+	assert_nothing_left
+	attach
+}
+
+# Kept for a namespace that neither a process nor a name holds, as container engines do: it may come back.
+test_a_kept_policy_of_an_unseen_namespace_is_left_alone() {
+	net_make held
+	attach
+	agent set-limit any --rate 1/h --burst 5
+	expect 0 agent detach --keep "$DEV"
+	touch "$E2E_TMP/held"
+	mount --bind "/run/netns/$RX" "$E2E_TMP/held"
+	ip netns del "$RX"
+	net_make here
+	expect 0 agent detach --stale
+	assert_match "what is said" "$OUT" 'left alone'
+	expect 0 nsenter --net="$E2E_TMP/held" "$AGENT" list
+	assert_match "policy" "$OUT" '^any'
+	umount "$E2E_TMP/held"
+}
+
+# The kernel's clock isn't that of a process in a time namespace: a change made from there forgives nothing.
+test_a_change_from_a_time_namespace_forgives_nothing() {
+	local offset round
+	unshare --time true 2>/dev/null || skip "no time namespaces here"
+	net_make
+	attach
+	agent set-limit any --rate 10/m --burst 100
+	for offset in 1000000 5 86400; do
+		send --src 203.0.113.7 --count 200
+		unshare --time --monotonic "$offset" --fork nsenter --net="/run/netns/$RX" "$AGENT" \
+			set-limit any --rate "$((11 + offset % 7))/m" --burst 100
+		send --src 203.0.113.7 --count 200
+	done
+	round=$(limit any .passed.packets)
+	assert_between "passed" "$round" 100 103
+	note "$round passed of 100 and a few seconds at 10/m"
+}
+
 e2e_main "$@"
