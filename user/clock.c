@@ -1,24 +1,31 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "clock.h"
 
-#include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #define NS_PER_SECOND 1000000000LL
 
-/* What this process's time namespace adds to the machine's monotonic clock, ns; 0 where there is none. */
+/* What this process's time namespace adds to the machine's monotonic clock, ns; 0 where there is none. The file has a
+ * line "monotonic SECONDS NANOSECONDS" (time_namespaces(7)). */
 static int64_t namespace_offset(void)
 {
+	static const char mark[] = "monotonic";
 	FILE *file = fopen("/proc/self/timens_offsets", "re");
-	int64_t seconds, ns, offset = 0;
-	char clock[32];
+	int64_t offset = 0;
+	char line[128];
 
-	while (file && fscanf(file, "%31s %" SCNd64 " %" SCNd64, clock, &seconds, &ns) ==
-			   3) /* NOLINT(cert-err34-c) */
-		if (!strcmp(clock, "monotonic"))
-			offset = seconds * NS_PER_SECOND + ns;
+	while (file && fgets(line, sizeof(line), file)) {
+		char *end;
+
+		if (strncmp(line, mark, strlen(mark)) != 0)
+			continue;
+		offset = strtoll(line + strlen(mark), &end, 10) * NS_PER_SECOND;
+		offset += strtoll(end, NULL, 10);
+	}
 	if (file)
 		fclose(file);
 	return offset;
