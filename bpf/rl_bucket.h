@@ -20,15 +20,17 @@
 #define RL_REFUND_SLACK_NS                                                                                   \
 	1000 /* clocks of two CPUs differ by less; a bucket this near to full may have been full */
 
-/* Read while other CPUs write: one load each, never repeated by the compiler. */
+/*
+ * Read while other CPUs write: one load each, never repeated by the compiler, and in the order that rl_bucket_store()
+ * relies on: the word before its stamp. (On x86 the processor keeps to that order too.)
+ */
 RL_INLINE struct rl_bucket rl_bucket_load(const struct rl_bucket *bucket)
 {
-	struct rl_bucket copy = {
-	    .word = *(const volatile __u64 *)&bucket->word,
-	    .gen = *(const volatile __u32 *)&bucket->gen,
-	    .stamp = *(const volatile __u32 *)&bucket->stamp,
-	};
+	struct rl_bucket copy;
 
+	copy.word = *(const volatile __u64 *)&bucket->word;
+	copy.stamp = *(const volatile __u32 *)&bucket->stamp;
+	copy.gen = *(const volatile __u32 *)&bucket->gen;
 	return copy;
 }
 
