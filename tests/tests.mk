@@ -7,7 +7,7 @@ UNIT_OBJ  := $(UNIT_SRC:%.c=$(B)/san/%.o) $(LIB_SRC:%.c=$(B)/san/%.o)
 PURE_OBJ  := $(patsubst %,$(B)/user/%.o,error units target limit)
 BPF_SRC   := $(filter-out %.bpf.c,$(wildcard tests/bpf/*.c)) tests/lib/frame.c
 BPF_OBJ   := $(BPF_SRC:%.c=$(B)/%.o) $(PURE_OBJ)
-TEST_TOOLS := $(B)/tests/rl-send
+TEST_TOOLS := $(B)/tests/rl-send $(B)/tests/oldkernel.so
 
 $(B)/san/%.o: %.c $(SKEL)
 	@mkdir -p $(@D)
@@ -62,6 +62,10 @@ BENCH_OBJ := $(B)/bench/bench.o $(B)/tests/lib/frame.o $(PURE_OBJ)
 $(B)/tests/bench: $(BENCH_OBJ)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS)
+
+$(B)/tests/oldkernel.so: tests/lib/oldkernel.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(RL_CFLAGS) -shared -fPIC -o $@ $< -ldl
 
 # Fuzzers: run one as `build/tests/fuzz-parse -max_total_time=60`.
 FUZZ := -std=gnu11 $(WARN) -D_GNU_SOURCE -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all

@@ -222,11 +222,8 @@ static int attach_locked(const struct request *request, struct outcome *outcome,
 	if (rc)
 		return rc;
 	rc = attach_to(&state, fresh, request, outcome, err);
-	if (rc && fresh) {
-		/* Nothing half attached: what this call made goes with it. */
+	if (rc && fresh)
 		rl_state_remove(&state, false, &ignored);
-		rl_state_tidy();
-	}
 	if (!rc && !outcome->adopted)
 		rl_lockout_warn(&state, NULL);
 	return rc;
@@ -264,6 +261,8 @@ static int run(int argc, const char **argv, struct rl_error *err)
 		rc = rl_state_lock(true, &lock, err);
 	if (!rc)
 		rc = attach_locked(&request, &outcome, err);
+	if (rc && lock >= 0)
+		rl_state_tidy(); /* nothing half attached: what this call made goes with it */
 	if (rc)
 		return rc;
 	outcome_print(&request, &outcome);

@@ -324,4 +324,20 @@ test_a_limit_on_ones_own_session_warns() {
 	assert_no_match "warning where a narrower limit holds" "$ERR" '203\.0\.113\.50'
 }
 
+test_every_command_has_help() {
+	local command
+	for command in attach detach set-limit del-limit list stats status top pause resume probe; do
+		expect 0 "$AGENT" help "$command"
+		assert_match "usage" "$OUT" "^Usage: rl-agent $command"
+	done
+	expect 1 "$AGENT" help nosuch
+	expect 1 "$AGENT"
+}
+
+test_make_installs_one_binary() {
+	make -s -C "$E2E_ROOT" install DESTDIR="$E2E_TMP/root" PREFIX=/usr >/dev/null
+	assert_eq "what is installed" "$(cd "$E2E_TMP/root" && find . -type f)" ./usr/sbin/rl-agent
+	"$E2E_TMP/root/usr/sbin/rl-agent" --version >/dev/null
+}
+
 e2e_main "$@"

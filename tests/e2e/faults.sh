@@ -495,4 +495,40 @@ test_a_change_from_a_time_namespace_forgives_nothing() {
 	note "$round passed of 100 and a few seconds at 10/m"
 }
 
+# ---- what the kernel can't do ----
+
+old_kernel() { in_rx env LD_PRELOAD="$E2E_BUILD/tests/oldkernel.so" RL_OLD="$1" "$AGENT" "${@:2}"; }
+
+test_a_kernel_that_is_too_old_is_named() {
+	net_make
+	expect 2 old_kernel cookie attach "$DEV"
+	assert_match "message" "$ERR" 'kernel .* is too old.*Linux 6\.1.*probe'
+	assert_nothing_left
+	expect 2 old_kernel program attach "$DEV"
+	assert_match "message" "$ERR" 'kernel .* refused the packet program.*Linux 6\.1.*probe'
+	assert_nothing_left
+	assert_eq "program" "$(xdp_id)" 0
+	expect 2 old_kernel program probe
+	assert_match "what is missing" "$OUT" 'no +xdp .*too old'
+	assert_match "what follows" "$OUT" "can't work here"
+}
+
+test_probe_tells_what_kernel_and_device_can_do() {
+	net_make
+	expect 0 agent probe "$DEV"
+	assert_match "kernel" "$OUT" "^kernel $(uname -r)"
+	assert_match "what follows" "$OUT" 'rl-agent works here'
+	assert_match "device" "$OUT" "^$DEV: driver veth, MTU 1500"
+	expect 0 agent probe --json "$DEV"
+	assert_eq "works" "$(jq -c '[.schema_version, .works, .device.name, .device.driver]' <<<"$OUT")" '[1,true,"rl0","veth"]'
+	assert_eq "checks without a finding" "$(jq '[.checks[] | select(.found == null)] | length' <<<"$OUT")" 0
+	assert_eq "left on the device" "$(xdp_id)" 0
+	expect 2 in_rx setpriv --reuid 65534 --regid 65534 --clear-groups "$AGENT" probe
+	assert_match "without privilege" "$OUT" "\\? +xdp .*can't be told without privilege"
+	attach
+	expect 0 agent probe "$DEV"
+	assert_match "an attached device" "$OUT" 'runs XDP program [0-9]+'
+	expect 1 agent probe nosuch0
+}
+
 e2e_main "$@"

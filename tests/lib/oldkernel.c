@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * oldkernel.c - preloaded into the agent, makes this kernel answer as an older one would: RL_OLD=cookie knows no network
+ * namespace cookies (before Linux 5.14), RL_OLD=program refuses the packet program as its verifier would.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static int is_old(const char *what)
+{
+	const char *old = getenv("RL_OLD");
+
+	return old && !strcmp(old, what);
+}
+
+int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *restrict len)
+{
+	if (level == SOL_SOCKET && name == 71 /* SO_NETNS_COOKIE */ && is_old("cookie")) {
+		errno = ENOPROTOOPT;
+		return -1;
+	}
+	return (int)((long (*)(long, ...))dlsym(RTLD_NEXT, "syscall"))(SYS_getsockopt, fd, level, name, value,
+								       len);
+}
+
+/* libbpf's way into the kernel. */
+long syscall(long number, ...)
+{
+	long arg[6];
+	va_list args;
+
+	va_start(args, number);
+	for (int i = 0; i < 6; i++)
+		arg[i] = va_arg(args, long);
+	va_end(args);
+	if (number == SYS_bpf && arg[0] == BPF_PROG_LOAD && is_old("program") &&
+	    ((const union bpf_attr *)arg[1])->prog_type == BPF_PROG_TYPE_XDP) {
+		errno = EINVAL;
+		return -1;
+	}
+	return ((long (*)(long, ...))dlsym(RTLD_NEXT, "syscall"))(number, arg[0], arg[1], arg[2], arg[3],
+								  arg[4], arg[5]);
+}
