@@ -20,6 +20,7 @@ static int is_old(const char *what)
 	return old && !strcmp(old, what);
 }
 
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): libc's own names are reserved to it. */
 int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *restrict len)
 {
 	if (level == SOL_SOCKET && name == 71 /* SO_NETNS_COOKIE */ && is_old("cookie")) {
@@ -30,21 +31,25 @@ int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *res
 								       len);
 }
 
-/* libbpf's way into the kernel. */
+/* libbpf's way into the kernel: bpf(command, attributes, size). */
+/* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
 long syscall(long number, ...)
 {
-	long arg[6];
+	const union bpf_attr *attr;
+	long first, rest[4];
 	va_list args;
 
 	va_start(args, number);
-	for (int i = 0; i < 6; i++)
-		arg[i] = va_arg(args, long);
+	first = va_arg(args, long);
+	attr = va_arg(args, const union bpf_attr *);
+	for (int i = 0; i < 4; i++)
+		rest[i] = va_arg(args, long);
 	va_end(args);
-	if (number == SYS_bpf && arg[0] == BPF_PROG_LOAD && is_old("program") &&
-	    ((const union bpf_attr *)arg[1])->prog_type == BPF_PROG_TYPE_XDP) {
+	if (number == SYS_bpf && first == BPF_PROG_LOAD && is_old("program") &&
+	    attr->prog_type == BPF_PROG_TYPE_XDP) {
 		errno = EINVAL;
 		return -1;
 	}
-	return ((long (*)(long, ...))dlsym(RTLD_NEXT, "syscall"))(number, arg[0], arg[1], arg[2], arg[3],
-								  arg[4], arg[5]);
+	return ((long (*)(long, ...))dlsym(RTLD_NEXT, "syscall"))(number, first, attr, rest[0], rest[1],
+								  rest[2], rest[3]);
 }
