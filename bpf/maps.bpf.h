@@ -2,7 +2,7 @@
 /*
  * maps.bpf.h - every map, with who writes it, who reads it, and what happens when it is full.
  *
- * All but the program's own .rodata and .bss are pinned (user/state.h) and shared by the programs of every
+ * All but rl_scratch and the program's own .rodata and .bss are pinned (user/state.h) and shared by the programs of every
  * attached device of a network namespace. A name is at most 15 characters: the kernel's limit.
  */
 #ifndef MAPS_BPF_H
@@ -11,10 +11,12 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-#include "rl_abi.h"
+#include "clock.bpf.h"
+#include "rl_job.h"
+#include "rl_table.h"
 
 /*
- * Policy: prefix to limit, longest match wins. Written by set-limit and del-limit, one entry by one system
+ * Policy: prefix to slot, longest match wins. Written by the commands that change a limit, one entry by one system
  * call; read by the packet path. Full: set-limit refuses (RL_MAX_LIMITS), what is there stays. One entry more
  * than that, since kernels before 6.13 want a free one even to replace a value.
  */
@@ -23,33 +25,106 @@ struct {
 	__uint(max_entries, RL_MAX_LIMITS + 1);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct rl_prefix);
-	__type(value, struct rl_limit);
+	__type(value, __u32);
 } rl_policy SEC(".maps");
 
-/*
- * Buckets of sources inside wider targets. Written by the packet path alone; read by top. Full: the kernel
- * evicts the least recently used, a fresh bucket is a full one, so the bound holds only while the sources fit
- * (attach --max-sources). No entry to be had at all: the packet passes, RL_PASS_NO_BUCKET.
- */
+/* Which cell is in force, by slot (rl_ref.h). Written by the commands that change a limit, one word by one store; read by
+ * the packet path. One for each possible limit, so never full. */
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 1000000); /* attach --max-sources */
-	__type(key, struct rl_source_key);
-	__type(value, struct rl_source);
-} rl_sources SEC(".maps");
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, RL_MAX_LIMITS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, __u64);
+} rl_heads SEC(".maps");
 
 /*
- * Buckets of targets that are one source, by the limit's slot: never evicted. Written by the packet path;
- * zeroed by set-limit before a new target takes the slot. One slot for each possible limit, so never full.
+ * Limits, by cell. Written by the commands that change a limit, and only while no packet can read the cell; read by the
+ * packet path. Full: the change is refused, which takes thousands of changes within a minute under a full policy.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, RL_MAX_CELLS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct rl_limit);
+} rl_limits SEC(".maps");
+
+/*
+ * Buckets that are a limit's own, by slot: one for all of its packets, never evicted. Written by the packet path;
+ * zeroed by set-limit before a new limit takes the slot. One slot for each possible limit, so never full.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, RL_MAX_LIMITS);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct rl_source);
 } rl_own SEC(".maps");
 
-/* Counters of limits, by slot. Written by the packet path; zeroed by set-limit for a new target; read by
+/*
+ * Store `table`: the rows of sources, IPv4 and IPv6 apart. Written by the packet path alone; read by top and explain. Full: no
+ * place without a debt and idle for a grace time in either of a source's rows. Its packet is then treated as `attach
+ * --when-full` says. Sized by attach; one row where the store is `lru`.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct rl_row);
+} rl_rows4 SEC(".maps"), rl_rows6 SEC(".maps");
+
+/* The whole keys of rl_rows6, by row. Written by the packet path, under the region's lock. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct rl_row_address);
+} rl_address6 SEC(".maps");
+
+/* What became of the sources' packets, by row. Written by the packet path, zeroed by reset; read by top. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct rl_row_tally);
+} rl_tally4 SEC(".maps"), rl_tally6 SEC(".maps");
+
+/* The regions' locks: of rl_rows4, then of rl_rows6, then of rl_groups. Packet path alone. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} rl_locks SEC(".maps");
+
+/*
+ * Buckets of the /24s and /48s that stand in for sources without a place of their own: rows as above, for both families,
+ * without grace. Packet path alone. Full: the packet drops, RL_DROP_FULL.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, RL_GROUP_REGIONS *RL_REGION_ROWS);
+	__type(key, __u32);
+	__type(value, struct rl_row);
+} rl_groups SEC(".maps");
+
+/*
+ * Store `lru`: sources in the kernel's LRU hash. Written by the packet path alone; read by top. Full: the kernel
+ * evicts the least recently used, a fresh bucket is a full one, so the bound holds only while the sources fit
+ * (attach --max-sources). One entry where the store is `table`.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1);
+	__type(key, struct rl_source_key);
+	__type(value, struct rl_source);
+} rl_sources SEC(".maps");
+
+/* Counters of limits, by slot. Written by the packet path; zeroed by set-limit for a new limit, and by reset; read by
  * stats. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -58,8 +133,8 @@ struct {
 	__type(value, struct rl_limit_count);
 } rl_limit_count SEC(".maps");
 
-/* Counters of devices, by device slot. Written by the packet path; zeroed by attach for a new device; read by
- * stats. */
+/* Counters of devices, by device slot. Written by the packet path; zeroed by attach for a new device, and by reset; read
+ * by stats. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, RL_MAX_DEVICES);
@@ -67,8 +142,8 @@ struct {
 	__type(value, struct rl_device_count);
 } rl_device_count SEC(".maps");
 
-/* What is attached, and the pause flag. Written by attach, detach, pause and resume; read by the packet path.
- * Full: attach refuses. */
+/* What is attached, the pause flag, the device's limit. Written by attach, detach, pause, resume, set-limit; read by the
+ * packet path. Full: attach refuses. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, RL_MAX_DEVICES);
@@ -81,17 +156,42 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, RL_MAX_DEVICES);
 	__type(key, __u32);
-	__type(value, struct rl_bucket);
+	__type(value, struct rl_source);
 } rl_nd SEC(".maps");
 
-/* Which limit id owns which slot, 0 for none. User space alone; a slot lost by a killed set-limit is found
+/* What packets read of the whole state. Written by attach and by the commands that change a limit, word by word. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct rl_settings);
+} rl_settings SEC(".maps");
+
+/* Which limit id owns which slot and which cell. User space alone; what a killed set-limit had claimed is found
  * again there (user/policy.h). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, RL_MAX_LIMITS);
 	__type(key, __u32);
-	__type(value, __u32);
+	__type(value, struct rl_claim);
 } rl_slots SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, RL_MAX_CELLS);
+	__type(key, __u32);
+	__type(value, struct rl_claim);
+} rl_cells SEC(".maps");
+
+/* Slots of tenants, devices' limits and `new`, by target (its prefix is zero). User space alone. Full: set-limit refuses. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RL_MAX_LIMITS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct rl_target);
+	__type(value, __u32);
+} rl_names SEC(".maps");
 
 /* The state's version and settings. User space alone; pinned last, so a state without it was never finished.
  */
@@ -101,5 +201,14 @@ struct {
 	__type(key, __u32);
 	__type(value, struct rl_meta);
 } rl_meta SEC(".maps");
+
+/* Room for the packet at hand: what it is held to takes more than the stack has. Per CPU: a packet's program isn't
+ * interrupted by another's. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct rl_job);
+} rl_scratch SEC(".maps");
 
 #endif

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * rl_bucket.h - buckets in shared memory: look, charge by compare-and-swap, refund. Compiles on both sides.
+ * rl_bucket.h - buckets in shared memory: bring up to date, look, charge by compare-and-swap, refund. Compiles on both
+ * sides.
  *
- * Rule: all or nothing. A packet is looked at in both units first, then charged in both. Only a race can make
- * the second charge fail after the first went through; the first is then refunded, and the refund is
- * forfeited where the bucket may have been full since, because it would mint tokens.
+ * Each change is one compare-and-swap of a word, so any number of CPUs may charge one bucket. A lagging `now` is harmless
+ * in a retry: another CPU's charge left TAT ahead of its own, later clock, so no refill is computed from ours.
  *
- * A lagging `now` is harmless in a retry: another CPU's charge left TAT ahead of its own, later clock, so no
- * refill is computed from ours.
+ * A bucket in the table may change hands while a packet holds a pointer to it (rl_table.h). So a place is a pointer to
+ * the buckets and one to the key beside them: the key is read again after the word and before the swap. The word was then
+ * the old owner's, and the new owner's first act was to swap every word: one of the two swaps fails.
  *
  * The includer defines `__u64 rl_now(void)`, the clock in ns; it is read only for a refund.
  */
@@ -17,177 +18,293 @@
 #include "rl_gcra.h"
 
 #define RL_BUCKET_TRIES 16 /* lost compare-and-swaps before a packet gives up */
+#define RL_BUCKET_IDLE	3  /* stamps; buckets that were left alone for longer are brought up to date first */
 #define RL_REFUND_SLACK_NS                                                                                   \
 	1000 /* clocks of two CPUs differ by less; a bucket this near to full may have been full */
+
+/* Where a limit's buckets are, and whose they must be. */
+struct rl_place {
+	struct rl_buckets *buckets;
+	const __u64 *key;
+	__u64 whose;
+};
+
+RL_INLINE __u64 rl_bucket_version(const struct rl_limit *limit)
+{
+	return (__u64)limit->id << 32 | limit->gen;
+}
 
 /*
  * Read while other CPUs write: one load each, never repeated by the compiler, and in the order that rl_bucket_store()
  * relies on: the word before its stamp. (On x86 the processor keeps to that order too.)
  */
-RL_INLINE struct rl_bucket rl_bucket_load(const struct rl_bucket *bucket)
+RL_INLINE struct rl_bucket rl_bucket_load(const struct rl_buckets *buckets, enum rl_unit unit)
 {
 	struct rl_bucket copy;
 
-	copy.word = *(const volatile __u64 *)&bucket->word;
-	copy.stamp = *(const volatile __u32 *)&bucket->stamp;
-	copy.gen = *(const volatile __u32 *)&bucket->gen;
+	copy.word = *(const volatile __u64 *)&buckets->word[unit];
+	copy.stamp = *(const volatile __u32 *)&buckets->stamp;
+	copy.gen = (__u32) * (const volatile __u64 *)&buckets->version;
 	return copy;
+}
+
+/* Does the place still belong to whom it was found for? */
+RL_INLINE int rl_place_holds(const struct rl_place *place)
+{
+	return *(const volatile __u64 *)place->key == place->whose;
+}
+
+/* When a word will be full, in stamps, rounded up. */
+RL_INLINE __u32 rl_bucket_full(const struct rl_rate *rate, __u64 word, __u64 now)
+{
+	__s64 debt = (__s64)((word & ~RL_GCRA_TAG) - rl_gcra_time(rate, now));
+
+	return (__u32)((now + (debt > 0 ? (__u64)debt >> rate->shift : 0)) >> RL_GCRA_STAMP) + 1;
 }
 
 /*
  * Replace the word if it is still `seen`'s. Returns whether it was.
  *
- * The stamp goes before the word: another CPU that sees the new stamp with the old word may take an idle bucket for one
+ * The stamps go before the word: another CPU that sees the new stamp with the old word may take an idle bucket for one
  * in debt and drop a packet; the other way round it would take a charged bucket for an idle one, and mint tokens.
- * The generation goes behind it, and whenever it differs, not only when the tag does: after 255 changes the tag is the
- * same again.
  */
-RL_INLINE int rl_bucket_store(struct rl_bucket *bucket, const struct rl_limit *limit,
+RL_INLINE int rl_bucket_store(struct rl_buckets *buckets, const struct rl_rate *rate, enum rl_unit unit,
 			      const struct rl_bucket *seen, __u64 next, __u64 now)
 {
 	__u32 stamp = (__u32)(now >> RL_GCRA_STAMP);
+	__u32 full = rl_bucket_full(rate, next, now);
 
 	if ((__s32)(stamp - seen->stamp) > 0)
-		*(volatile __u32 *)&bucket->stamp = stamp;
-	if (__sync_val_compare_and_swap(&bucket->word, seen->word, next) != seen->word)
-		return 0;
-	if (seen->gen != limit->gen)
-		*(volatile __u32 *)&bucket->gen = limit->gen;
-	return 1;
+		*(volatile __u32 *)&buckets->stamp = stamp;
+	if ((__s32)(full - *(volatile __u32 *)&buckets->full) > 0)
+		*(volatile __u32 *)&buckets->full = full;
+	return __sync_val_compare_and_swap(&buckets->word[unit], seen->word, next) == seen->word;
 }
 
-/* What one packet costs in one unit, in bucket time; 0 where the limit has no such unit. len: bytes on the
- * wire. */
-RL_INLINE __u64 rl_bucket_cost(const struct rl_limit *limit, enum rl_unit unit, __u32 len)
+/* What one packet costs in one unit, in bucket time; 0 where the limit has no such unit. tokens: packets or bytes. */
+RL_INLINE __u64 rl_bucket_cost(const struct rl_limit *limit, enum rl_unit unit, __u32 tokens)
+{
+	return limit->rate[unit].mult ? rl_gcra_cost(&limit->rate[unit], tokens) : 0;
+}
+
+/*
+ * What a word is, brought up to the limit's generation and to `now`: its debt converted; where there is none, full as of
+ * now; in a unit that the limit doesn't have it keeps its debt for a later generation that has it, as long as the policy
+ * remembers the rate that it is counted in. *verdict: 0 or RL_GCRA_NEWER.
+ */
+RL_INLINE __u64 rl_bucket_renewed(const struct rl_limit *limit, enum rl_unit unit,
+				  const struct rl_bucket *seen, __u64 now, int *verdict)
 {
 	const struct rl_rate *rate = &limit->rate[unit];
+	__u64 full = rate->mult ? rl_gcra_time(rate, now) | rl_gcra_tag(limit->gen) : 0, debt;
 
-	return rate->mult ? rl_gcra_cost(rate, unit == RL_BYTES ? len : 1) : 0;
+	*verdict = 0;
+	if (!seen->word)
+		return full;
+	if (!rate->mult && seen->gen == limit->gen)
+		return seen->word;
+	if (rate->mult && rl_gcra_present(limit, seen))
+		return rl_gcra_debt(seen, rate->shift, rate->owed, now) ? seen->word : full;
+	*verdict = rl_gcra_carry(limit, unit, seen, now, &debt);
+	if (*verdict == RL_GCRA_NEWER)
+		return seen->word;
+	if (rate->mult)
+		full += debt;
+	else if (*verdict == RL_GCRA_REPAIR)
+		full = RL_GCRA_FORGOTTEN;
+	else if (debt)
+		full = seen->word;
+	*verdict = 0;
+	return full;
 }
 
-/* One try to charge one unit. *stored is the word that it left, or 0: another CPU was faster, nothing is
- * changed. */
-RL_INLINE enum rl_gcra_verdict rl_bucket_try(struct rl_bucket *bucket, const struct rl_limit *limit,
-					     enum rl_unit unit, __u64 cost, __u64 now, __u64 *stored)
+/* One word swapped for what it is now. 0, RL_GCRA_NEWER, or RL_GCRA_CONTENDED. */
+RL_INLINE int rl_bucket_renew(const struct rl_place *place, const struct rl_limit *limit, enum rl_unit unit,
+			      const struct rl_bucket *seen, __u64 now)
 {
-	struct rl_bucket seen = rl_bucket_load(bucket);
-	struct rl_gcra_result result = rl_gcra_decide(limit, unit, &seen, cost, now);
+	int verdict;
+	__u64 next = rl_bucket_renewed(limit, unit, seen, now, &verdict);
+	__u32 full = rl_bucket_full(&limit->rate[unit], next, now);
 
-	*stored = 0;
-	if (result.verdict == RL_GCRA_REJECT || result.verdict == RL_GCRA_NEWER)
-		return result.verdict;
-	if (!rl_bucket_store(bucket, limit, &seen, result.next, now))
-		return RL_GCRA_CONTENDED;
-	*stored = result.next;
-	return result.verdict;
-}
-
-/*
- * The tries after a lost one. Rare, and a function of its own, so that the packet's path stays short for the
- * processor and the verifier. Returns the word it left (never 0, its tag isn't), or the verdict << 8 where
- * nothing was charged.
- */
-RL_FUNCTION __u64 rl_bucket_retry(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit,
-				  __u64 cost, __u64 now)
-{
-	enum rl_gcra_verdict verdict = RL_GCRA_CONTENDED;
-	__u64 stored;
-
-	if (!bucket || !limit)
-		return (__u64)RL_GCRA_CONTENDED << 8; /* never so: said for the verifier */
-	unit &= RL_UNITS - 1;			      /* likewise */
-	for (int try = 1; try < RL_BUCKET_TRIES && verdict == RL_GCRA_CONTENDED; try++)
-		verdict = rl_bucket_try(bucket, limit, unit, cost, now, &stored);
-	return verdict == RL_GCRA_ADMIT ? stored : (__u64)verdict << 8;
-}
-
-/* Charge one unit. On ADMIT, *stored is the word that this packet left. */
-RL_INLINE enum rl_gcra_verdict rl_bucket_charge(struct rl_bucket *bucket, const struct rl_limit *limit,
-						enum rl_unit unit, __u64 cost, __u64 now, __u64 *stored)
-{
-	enum rl_gcra_verdict verdict = rl_bucket_try(bucket, limit, unit, cost, now, stored);
-
-	if (verdict != RL_GCRA_CONTENDED)
+	if (verdict || next == seen->word)
 		return verdict;
-	*stored = rl_bucket_retry(bucket, limit, unit, cost, now);
-	return *stored & RL_GCRA_TAG ? RL_GCRA_ADMIT : (enum rl_gcra_verdict)(*stored >> 8);
+	if (!rl_place_holds(place))
+		return RL_GCRA_CONTENDED;
+	if (limit->rate[unit].mult && (__s32)(full - *(volatile __u32 *)&place->buckets->full) > 0)
+		*(volatile __u32 *)&place->buckets->full = full;
+	return __sync_val_compare_and_swap(&place->buckets->word[unit], seen->word, next) == seen->word
+		   ? 0
+		   : RL_GCRA_CONTENDED;
 }
 
 /*
- * Give `cost` back, taken by the charge that left `stored`. Between that charge and now the bucket was full
- * at no time if the charge's own TAT is still ahead: TAT never moves back but for refunds. Rare: a function
- * of its own. Returns whether the tokens went back.
+ * Both words brought up to the limit's generation and to now, and then the stamp and the version, in this order:
+ *   - both words are read before the stamp, and judged by it: one stamp tells how long both were idle, and it moves on only
+ *     when neither has been idle for so long that its time has wrapped;
+ *   - a word of the new generation is charged by nobody until the version says so, hence not under a stamp that is too old;
+ *   - a word whose generation is older than its version says could be taken for one whose tag has come round again.
+ * Rare: a function of its own. Returns 0, RL_GCRA_NEWER, or RL_GCRA_CONTENDED.
  */
-RL_FUNCTION int rl_bucket_refund(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit,
-				 __u64 cost, __u64 stored)
+RL_FUNCTION int rl_buckets_renew(struct rl_buckets *buckets, const __u64 *key, __u64 whose,
+				 const struct rl_limit *limit, __u64 now)
 {
-	__u64 now = rl_now(), t;
+	struct rl_place place = {.buckets = buckets, .key = key, .whose = whose};
 
-	if (!bucket || !limit)
-		return 0;     /* never so: said for the verifier */
-	unit &= RL_UNITS - 1; /* likewise */
+	if (!buckets || !key || !limit)
+		return RL_GCRA_CONTENDED; /* never so: said for the verifier */
+	for (int try = 0; try < RL_BUCKET_TRIES; try++) {
+		__u64 version = *(volatile __u64 *)&buckets->version;
+		struct rl_bucket packets = rl_bucket_load(buckets, RL_PACKETS);
+		struct rl_bucket bytes = rl_bucket_load(buckets, RL_BYTES);
+		int verdict;
+
+		packets.gen = bytes.gen = (__u32)version;
+		packets.stamp = bytes.stamp;
+		if (version && version >> 32 != limit->id)
+			return RL_GCRA_CONTENDED; /* it has changed hands */
+		if (version && (__s32)(limit->gen - (__u32)version) < 0)
+			return RL_GCRA_NEWER;
+		verdict = rl_bucket_renew(&place, limit, RL_PACKETS, &packets, now);
+		if (!verdict)
+			verdict = rl_bucket_renew(&place, limit, RL_BYTES, &bytes, now);
+		if (verdict == RL_GCRA_CONTENDED)
+			continue;
+		if (verdict)
+			return verdict;
+		if ((__s32)((__u32)(now >> RL_GCRA_STAMP) - bytes.stamp) > 0)
+			*(volatile __u32 *)&buckets->stamp = (__u32)(now >> RL_GCRA_STAMP);
+		__sync_val_compare_and_swap(&buckets->version, version, rl_bucket_version(limit));
+		return 0;
+	}
+	return RL_GCRA_CONTENDED;
+}
+
+/* Bring the buckets up to date where they aren't. 0, RL_GCRA_NEWER or RL_GCRA_CONTENDED. */
+RL_INLINE int rl_place_renew(const struct rl_place *place, const struct rl_limit *limit, __u64 now)
+{
+	__s32 idle = (__s32)((__u32)(now >> RL_GCRA_STAMP) - *(volatile __u32 *)&place->buckets->stamp);
+
+	if (*(volatile __u64 *)&place->buckets->version == rl_bucket_version(limit) && idle <= RL_BUCKET_IDLE)
+		return 0;
+	return rl_buckets_renew(place->buckets, place->key, place->whose, limit, now);
+}
+
+/*
+ * Would one unit admit the packet? Stores nothing, unless the word is a CPU's that had an older policy: that is brought
+ * up to date.
+ */
+RL_INLINE enum rl_gcra_verdict rl_bucket_look(const struct rl_place *place, const struct rl_limit *limit,
+					      enum rl_unit unit, __u64 cost, __u64 kept, __u64 now)
+{
+	struct rl_bucket seen = rl_bucket_load(place->buckets, unit);
+
+	if (!rl_gcra_present(limit, &seen)) {
+		int verdict = rl_buckets_renew(place->buckets, place->key, place->whose, limit, now);
+
+		if (verdict)
+			return (enum rl_gcra_verdict)verdict;
+		seen = rl_bucket_load(place->buckets, unit);
+		if (!rl_gcra_present(limit, &seen))
+			return RL_GCRA_CONTENDED;
+	}
+	return rl_gcra_decide(limit, unit, &seen, cost, kept, now).verdict;
+}
+
+/* One packet in one unit, offered to a place: in memory, since a function of BPF's takes five arguments. */
+struct rl_offer {
+	__u64 whose; /* as in struct rl_place */
+	__u64 cost;  /* bucket time */
+	__u64 kept;  /* likewise: what it must leave */
+	__u64 now;   /* ns */
+	__u64 left;  /* the word that a charge left, for a refund */
+	__u32 unit;
+	__u32 pad;
+};
+
+/* rl_bucket_charge(), as a function of its own: the verifier then looks at its loop once. */
+RL_FUNCTION __u64 rl_offer_charge(struct rl_buckets *buckets, const __u64 *key, const struct rl_limit *limit,
+				  const struct rl_offer *offer)
+{
+	struct rl_place place = {.buckets = buckets, .key = key};
+	enum rl_unit unit;
+
+	if (!buckets || !key || !limit || !offer)
+		return (__u64)RL_GCRA_CONTENDED << 8; /* never so: said for the verifier */
+	place.whose = offer->whose;
+	unit = (enum rl_unit)(offer->unit & (RL_UNITS - 1));
+	for (int try = 0; try < RL_BUCKET_TRIES; try++) {
+		struct rl_bucket seen = rl_bucket_load(buckets, unit);
+		struct rl_gcra_result result;
+
+		/* It has changed hands, or a CPU with another version of the policy was here since it was brought up to date. */
+		if (!rl_place_holds(&place) || !rl_gcra_present(limit, &seen))
+			break;
+		result = rl_gcra_decide(limit, unit, &seen, offer->cost, offer->kept, offer->now);
+		if (result.verdict != RL_GCRA_ADMIT)
+			return (__u64)result.verdict << 8;
+		if (rl_bucket_store(buckets, &limit->rate[unit], unit, &seen, result.next, offer->now))
+			return result.next;
+	}
+	return (__u64)RL_GCRA_CONTENDED << 8;
+}
+
+/*
+ * Charge one unit of buckets that are up to date. Returns the word that this packet left (never 0, its tag isn't), or the
+ * verdict << 8 where nothing was charged.
+ */
+RL_INLINE __u64 rl_bucket_charge(const struct rl_place *place, const struct rl_limit *limit,
+				 enum rl_unit unit, __u64 cost, __u64 kept, __u64 now)
+{
+	const struct rl_offer offer = {
+	    .whose = place->whose, .cost = cost, .kept = kept, .now = now, .unit = unit};
+
+	return rl_offer_charge(place->buckets, place->key, limit, &offer);
+}
+
+/* What rl_bucket_charge() says: was it charged, and if not, why. */
+RL_INLINE enum rl_gcra_verdict rl_bucket_verdict(__u64 left)
+{
+	return left & RL_GCRA_TAG ? RL_GCRA_ADMIT : (enum rl_gcra_verdict)(left >> 8);
+}
+
+/* rl_bucket_refund(), as a function of its own. */
+RL_FUNCTION int rl_offer_refund(struct rl_buckets *buckets, const __u64 *key, const struct rl_limit *limit,
+				const struct rl_offer *offer)
+{
+	struct rl_place place = {.buckets = buckets, .key = key};
+	__u64 now = rl_now();
+	enum rl_unit unit;
+	__u64 t;
+
+	if (!buckets || !key || !limit || !offer)
+		return 0; /* never so: said for the verifier */
+	place.whose = offer->whose;
+	unit = (enum rl_unit)(offer->unit & (RL_UNITS - 1));
 	t = rl_gcra_time(&limit->rate[unit], now + RL_REFUND_SLACK_NS);
-	if ((__s64)((stored & ~RL_GCRA_TAG) - t) <= (__s64)cost)
+	if ((__s64)((offer->left & ~RL_GCRA_TAG) - t) <= (__s64)offer->cost)
 		return 0;
 	for (int try = 0; try < RL_BUCKET_TRIES; try++) {
-		struct rl_bucket seen = rl_bucket_load(bucket);
+		struct rl_bucket seen = rl_bucket_load(buckets, unit);
 
-		if ((seen.word ^ stored) & RL_GCRA_TAG)
-			return 0; /* converted to another rate since */
-		if (rl_bucket_store(bucket, limit, &seen, seen.word - cost, now))
+		if (!rl_place_holds(&place) || ((seen.word ^ offer->left) & RL_GCRA_TAG))
+			return 0; /* another's, or converted to another rate since */
+		if (rl_bucket_store(buckets, &limit->rate[unit], unit, &seen, seen.word - offer->cost, now))
 			return 1;
 	}
 	return 0;
 }
 
 /*
- * The unit that a rejected packet didn't reach converts its debt all the same, since that would go on
- * shrinking at the old rate: a charge of more than the burst stores nothing but that.
+ * Give `cost` back, taken by the charge that left `left`. Between that charge and now the bucket was full
+ * at no time if the charge's own TAT is still ahead: TAT never moves back but for refunds. Otherwise the refund is
+ * forfeited, since it would mint tokens. Returns whether the tokens went back.
  */
-RL_INLINE void rl_bucket_settle(struct rl_bucket *bucket, const struct rl_limit *limit, enum rl_unit unit,
-				__u64 now)
+RL_INLINE int rl_bucket_refund(const struct rl_place *place, const struct rl_limit *limit, enum rl_unit unit,
+			       __u64 cost, __u64 left)
 {
-	struct rl_bucket seen = rl_bucket_load(bucket);
+	const struct rl_offer offer = {.whose = place->whose, .cost = cost, .left = left, .unit = unit};
 
-	if (seen.word && seen.gen != limit->gen)
-		rl_bucket_retry(bucket, limit, unit, limit->rate[unit].burst + 1, now);
-}
-
-/* Admit one packet of len bytes under the limit in every unit that it has, or charge nothing. */
-RL_INLINE enum rl_gcra_verdict rl_bucket_admit(struct rl_source *source, const struct rl_limit *limit,
-					       __u32 len, __u64 now)
-{
-	struct rl_bucket *packets = &source->bucket[RL_PACKETS], *bytes = &source->bucket[RL_BYTES];
-	__u64 packet_cost = rl_bucket_cost(limit, RL_PACKETS, len),
-	      byte_cost = rl_bucket_cost(limit, RL_BYTES, len);
-	enum rl_gcra_verdict verdict;
-	struct rl_gcra_result look;
-	struct rl_bucket seen;
-	__u64 stored = 0, last;
-
-	if (!byte_cost)
-		return rl_bucket_charge(packets, limit, RL_PACKETS, packet_cost, now, &stored);
-	if (!packet_cost)
-		return rl_bucket_charge(bytes, limit, RL_BYTES, byte_cost, now, &last);
-
-	seen = rl_bucket_load(bytes);
-	look = rl_gcra_decide(limit, RL_BYTES, &seen, byte_cost, now);
-	if (look.verdict == RL_GCRA_REPAIR)
-		rl_bucket_store(bytes, limit, &seen, look.next,
-				now); /* where a race wins, the next packet repairs it */
-	if (look.verdict != RL_GCRA_ADMIT) {
-		rl_bucket_settle(packets, limit, RL_PACKETS, now);
-		return look.verdict;
-	}
-	verdict = rl_bucket_charge(packets, limit, RL_PACKETS, packet_cost, now, &stored);
-	if (verdict != RL_GCRA_ADMIT) {
-		rl_bucket_settle(bytes, limit, RL_BYTES, now);
-		return verdict;
-	}
-	verdict = rl_bucket_charge(bytes, limit, RL_BYTES, byte_cost, now, &last);
-	if (verdict != RL_GCRA_ADMIT)
-		rl_bucket_refund(packets, limit, RL_PACKETS, packet_cost, stored);
-	return verdict;
+	return rl_offer_refund(place->buckets, place->key, limit, &offer);
 }
 
 #endif

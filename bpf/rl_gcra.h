@@ -12,7 +12,8 @@
  *             | TAT, in bucket time units of 2^-shift ns   |  tag    |
  * Times wrap modulo 2^64 and all have eight zero bits below, so adding and comparing them needs no mask, and
  * the tag travels through one compare-and-swap with the time. The tag names the limit's generation, i.e. the
- * rate that the debt is counted in: 1 + gen % 255, never 0, so the word 0 is "never charged".
+ * rate that the debt is counted in: 1 + gen % 255, never 0, so the word 0 is "never charged", and so is
+ * RL_GCRA_FORGOTTEN no time.
  *
  * Bounds (limit.c refuses what breaks them):
  *   - shift in [8, 22]; burst < 2^62 units, half of what a signed difference can tell;
@@ -30,9 +31,10 @@
 #define RL_GCRA_FRAC	  12	  /* fraction bits of rl_rate.mult */
 #define RL_GCRA_TAG	  0xffULL /* the tag's bits of the word, and the lowest bits of every time */
 #define RL_GCRA_BURST_MAX (1ULL << 62)
-#define RL_GCRA_STAMP	  30  /* a bucket's stamp counts 2^30 ns, about a second */
-#define RL_GCRA_MISSED	  128 /* generations; a word this old may carry a tag that came round again */
-#define RL_GCRA_AHEAD	  8   /* generations by which another CPU's policy may be newer than ours */
+#define RL_GCRA_STAMP	  30	   /* a bucket's stamp counts 2^30 ns, about a second */
+#define RL_GCRA_MISSED	  128	   /* generations; a word this old may carry a tag that came round again */
+#define RL_GCRA_AHEAD	  8	   /* generations by which another CPU's policy may be newer than ours */
+#define RL_GCRA_FORGOTTEN 0x100ULL /* a word without a tag: it owes all that can be owed */
 
 enum rl_gcra_verdict {
 	RL_GCRA_ADMIT,	/* store `next`, the packet is within the limit */
@@ -40,6 +42,13 @@ enum rl_gcra_verdict {
 	RL_GCRA_REPAIR, /* store `next`, a bucket emptied or its debt converted to the present rate; reject */
 	RL_GCRA_NEWER,	/* the word belongs to a newer generation than ours: reject, store nothing */
 	RL_GCRA_CONTENDED, /* rl_bucket.h: other CPUs won every compare-and-swap: reject, nothing was stored */
+};
+
+/* One unit's bucket, as it was read. */
+struct rl_bucket {
+	__u64 word;
+	__u32 gen;   /* of rl_buckets.version: the words' generation, or an earlier one; 0: never charged */
+	__u32 stamp; /* when the word was last stored, ns >> RL_GCRA_STAMP */
 };
 
 struct rl_gcra_result {
@@ -58,11 +67,18 @@ RL_INLINE __u64 rl_gcra_time(const struct rl_rate *rate, __u64 now)
 	return now << rate->shift;
 }
 
-/* What `tokens` cost, in units; rounded up. tokens * mult < 2^62: one packet at mult < 2^54, 2^17 bytes at <
- * 2^36. */
+/*
+ * What `tokens` cost, in units; rounded up, and at most RL_GCRA_BURST_MAX, which no burst holds. By parts, since the
+ * product of the dearest packet and the slowest rate takes 71 bits. Bounds: tokens < 2^17, mult < 2^54: the whole part
+ * < 2^59, the fraction's < 2^29.
+ */
 RL_INLINE __u64 rl_gcra_cost(const struct rl_rate *rate, __u64 tokens)
 {
-	return (tokens * rate->mult + ((1ULL << RL_GCRA_FRAC) - 1)) >> RL_GCRA_FRAC << 8;
+	const __u64 fraction = (1ULL << RL_GCRA_FRAC) - 1;
+	__u64 coarse = tokens * (rate->mult >> RL_GCRA_FRAC) +
+		       ((tokens * (rate->mult & fraction) + fraction) >> RL_GCRA_FRAC);
+
+	return coarse < RL_GCRA_BURST_MAX >> 8 ? coarse << 8 : RL_GCRA_BURST_MAX;
 }
 
 /*
@@ -108,10 +124,7 @@ RL_INLINE __u64 rl_gcra_debt(const struct rl_bucket *seen, __u32 shift, __u64 ow
 	return debt > 0 ? (__u64)debt : 0;
 }
 
-/*
- * Is the word so old that its tag may have come round again? A generation of 0 under a word that was charged
- * is the moment between a new bucket's first store and the store of its generation.
- */
+/* Is the word so old that its tag may have come round again? A generation of 0 is a bucket's first moment. */
 RL_INLINE int rl_gcra_missed(const struct rl_limit *limit, const struct rl_bucket *seen)
 {
 	return seen->gen && (__s32)(limit->gen - seen->gen) >= RL_GCRA_MISSED;
@@ -142,7 +155,7 @@ RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, c
 	if (*debt < limit->rate[unit].burst)
 		*debt = limit->rate[unit].burst;
 	tag = seen->word & RL_GCRA_TAG;
-	if (rl_gcra_missed(limit, seen))
+	if (rl_gcra_missed(limit, seen) || seen->word == RL_GCRA_FORGOTTEN)
 		return RL_GCRA_REPAIR;
 	if (seen->gen && (__s32)(limit->gen - seen->gen) < 0)
 		return RL_GCRA_NEWER;
@@ -175,17 +188,26 @@ RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, c
 	return RL_GCRA_REPAIR;
 }
 
+/* Is the word of the limit's present generation? Then its debt is rl_gcra_debt(), without a conversion. */
+RL_INLINE int rl_gcra_present(const struct rl_limit *limit, const struct rl_bucket *seen)
+{
+	return !seen->word ||
+	       ((seen->word & RL_GCRA_TAG) == rl_gcra_tag(limit->gen) && !rl_gcra_missed(limit, seen));
+}
+
 /*
- * Decide one packet that costs `cost` units against a copy of its bucket; `now` is the clock in ns. The
- * caller stores `next` by compare-and-swap against seen->word, or decides again where that fails.
+ * Decide one packet that costs `cost` units against a copy of its bucket, whose last `kept` units it must leave alone (a
+ * reserve for packets of a higher priority; at most the burst). `now` is the clock in ns. The caller stores `next` by
+ * compare-and-swap against seen->word, or decides again where that fails.
  */
 RL_INLINE struct rl_gcra_result rl_gcra_decide(const struct rl_limit *limit, enum rl_unit unit,
-					       const struct rl_bucket *seen, __u64 cost, __u64 now)
+					       const struct rl_bucket *seen, __u64 cost, __u64 kept,
+					       __u64 now)
 {
 	const struct rl_rate *rate = &limit->rate[unit];
 	__u64 t = rl_gcra_time(rate, now), tag = rl_gcra_tag(limit->gen), debt = 0;
 	struct rl_gcra_result result = {.verdict = RL_GCRA_REPAIR};
-	int present = !seen->word || ((seen->word & RL_GCRA_TAG) == tag && !rl_gcra_missed(limit, seen));
+	int present = rl_gcra_present(limit, seen);
 
 	if (!present) {
 		int verdict = rl_gcra_carry(limit, unit, seen, now, &debt);
@@ -198,7 +220,7 @@ RL_INLINE struct rl_gcra_result rl_gcra_decide(const struct rl_limit *limit, enu
 	} else if (seen->word) {
 		debt = rl_gcra_debt(seen, rate->shift, rate->owed, now);
 	}
-	if (debt + cost > rate->burst) {
+	if (debt + cost > rate->burst - kept) {
 		/* A debt of an earlier rate is settled by the first packet, admitted or not. */
 		result.next = (t + debt) | tag;
 		if (present)

@@ -31,7 +31,8 @@ enum rl_packet_flags {
 	    1 << 0, /* the fixed header contradicts itself (version, header length) or is cut */
 	RL_PACKET_FRAGMENT = 1 << 1, /* any fragment, the first included */
 	RL_PACKET_PORTS = 1 << 2,    /* sport and dport are set: TCP or UDP, not a fragment */
-	RL_PACKET_ND = 1 << 3, /* neighbour discovery that a router can't have forwarded: hop limit 255 */
+	RL_PACKET_ND = 1 << 3,	/* neighbour discovery that a router can't have forwarded: hop limit 255 */
+	RL_PACKET_SYN = 1 << 4, /* TCP, not a fragment, with SYN and without ACK */
 };
 
 struct rl_packet {
@@ -49,7 +50,7 @@ RL_INLINE __u16 rl_be16(const __u8 *p)
 	return (__u16)((__u16)p[0] << 8 | p[1]);
 }
 
-/* The ports of TCP and UDP stand at the same place; their first four bytes are enough. */
+/* The ports of TCP and UDP stand at the same place; their first four bytes are enough. SYN and ACK: RFC 9293, byte 13. */
 RL_INLINE void rl_parse_ports(const __u8 *p, const __u8 *end, struct rl_packet *packet)
 {
 	if (packet->proto != 6 && packet->proto != 17)
@@ -59,6 +60,8 @@ RL_INLINE void rl_parse_ports(const __u8 *p, const __u8 *end, struct rl_packet *
 	packet->sport = rl_be16(p);
 	packet->dport = rl_be16(p + 2);
 	packet->flags |= RL_PACKET_PORTS;
+	if (packet->proto == 6 && p + 14 <= end && (p[13] & 0x12) == 0x02)
+		packet->flags |= RL_PACKET_SYN;
 }
 
 RL_INLINE enum rl_parse_result rl_parse_ipv4(const __u8 *p, const __u8 *end, struct rl_packet *packet)

@@ -5,7 +5,10 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-#include "admit.bpf.h"
+#include "access.bpf.h"
+#include "rl_admit.h"
+
+const volatile __u32 rl_device_slot; /* the attached device's slot in the per-device maps; set before load */
 
 /*
  * Loaded with BPF_F_XDP_HAS_FRAGS (Linux 5.18), so that frames of several buffers (jumbo frames, LRO) reach it too; their
@@ -17,9 +20,15 @@ int rl_xdp(struct xdp_md *ctx)
 {
 	const void *data = (const void *)(long)ctx->data;
 	const void *data_end = (const void *)(long)ctx->data_end;
-	enum rl_reason reason = rl_handle(data, data_end, (__u32)bpf_xdp_get_buff_len(ctx));
+	__u32 zero = 0;
+	struct rl_job *job = bpf_map_lookup_elem(&rl_scratch, &zero);
 
-	return rl_reason_drops(reason) ? XDP_DROP : XDP_PASS;
+	if (!job)
+		return XDP_PASS; /* never so: said for the verifier */
+	return rl_reason_drops(
+		   rl_handle(job, data, data_end, rl_device_slot, (__u32)bpf_xdp_get_buff_len(ctx)))
+		   ? XDP_DROP
+		   : XDP_PASS;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

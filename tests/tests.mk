@@ -4,9 +4,9 @@
 
 UNIT_SRC  := $(wildcard tests/unit/*.c) tests/lib/frame.c
 UNIT_OBJ  := $(UNIT_SRC:%.c=$(B)/san/%.o) $(LIB_SRC:%.c=$(B)/san/%.o)
-PURE_OBJ  := $(patsubst %,$(B)/user/%.o,error units target limit)
+PURE_OBJ  := $(patsubst %,$(B)/user/%.o,error units prefix target class limit)
 BPF_SRC   := $(filter-out %.bpf.c,$(wildcard tests/bpf/*.c)) tests/lib/frame.c
-BPF_OBJ   := $(BPF_SRC:%.c=$(B)/%.o) $(PURE_OBJ)
+BPF_OBJ   := $(BPF_SRC:%.c=$(B)/%.o) $(LIB_OBJ)
 TEST_TOOLS := $(B)/tests/rl-send $(B)/tests/oldkernel.so
 
 $(B)/san/%.o: %.c $(SKEL)
@@ -38,6 +38,7 @@ $(B)/tests/%.skel.h: $(B)/tests/%.bpf.o
 
 $(B)/tests/bpf/parser.o: $(B)/tests/bpf/parse.skel.h
 $(B)/tests/bpf/fixture.o: $(B)/tests/bpf/offer.skel.h
+$(B)/tests/bpf/crowd.o: $(B)/tests/bpf/many.skel.h
 
 $(B)/tests/rl-send: $(B)/tests/lib/send.o $(B)/tests/lib/frame.o
 	@mkdir -p $(@D)
@@ -58,7 +59,7 @@ $(B)/bench/%.o: tests/bench/%.c $(SKEL) $(B)/bench/bench.skel.h
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(RL_CFLAGS) -MMD -MP -c -o $@ $<
 
-BENCH_OBJ := $(B)/bench/bench.o $(B)/tests/lib/frame.o $(PURE_OBJ)
+BENCH_OBJ := $(B)/bench/bench.o $(B)/tests/lib/frame.o $(LIB_OBJ)
 $(B)/tests/bench: $(BENCH_OBJ)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS)
@@ -74,7 +75,7 @@ $(B)/tests/fuzz-parse: tests/fuzz/fuzz_parse.c $(BPF_HEADERS)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ) -o $@ $<
 
-$(B)/tests/fuzz-units: tests/fuzz/fuzz_units.c $(patsubst %,user/%.c,error units target limit) $(wildcard user/*.h bpf/rl_*.h)
+$(B)/tests/fuzz-units: tests/fuzz/fuzz_units.c $(patsubst %,user/%.c,error units prefix target class limit) $(wildcard user/*.h bpf/rl_*.h)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^)
 
@@ -90,3 +91,25 @@ check: all tests
 
 .PHONY: unit fuzz tests check
 -include $(UNIT_OBJ:.o=.d) $(BPF_OBJ:.o=.d) $(BENCH_OBJ:.o=.d)
+
+# The reference model beside the program: build/tests/model natively, build/tests/model-bpf by BPF_PROG_TEST_RUN (root);
+# both take [SEED] [PACKETS]. Their objects stand apart, as the benchmark's do.
+$(B)/model/%.o: tests/model/%.c $(SKEL)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(RL_CFLAGS) -MMD -MP -c -o $@ $<
+
+MODEL_OBJ := $(patsubst %,$(B)/model/%.o,level model ops play shrink generate run) $(B)/tests/lib/frame.o
+MODEL_NATIVE_OBJ := $(patsubst %,$(B)/model/%.o,run_native native native_policy)
+MODEL_BPF_OBJ := $(patsubst %,$(B)/model/%.o,run_bpf bpf)
+
+$(B)/tests/model: $(MODEL_NATIVE_OBJ) $(MODEL_OBJ) $(PURE_OBJ)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS)
+
+$(B)/tests/model-bpf: $(MODEL_BPF_OBJ) $(MODEL_OBJ) $(LIB_OBJ)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS)
+
+tests: $(B)/tests/model $(B)/tests/model-bpf
+
+-include $(MODEL_OBJ:.o=.d) $(MODEL_NATIVE_OBJ:.o=.d) $(MODEL_BPF_OBJ:.o=.d)

@@ -9,6 +9,7 @@
 
 #include "cleanup.h"
 #include "device.h"
+#include "policy.h"
 
 const char *rl_whereabouts_name(enum rl_whereabouts where)
 {
@@ -89,4 +90,31 @@ const struct rl_attached *rl_attached_find(const struct rl_attached *attached, s
 			found = &attached[i];
 	}
 	return found;
+}
+
+int rl_attached_write(const struct rl_state *state, __u32 slot, const struct rl_device *device,
+		      struct rl_error *err)
+{
+	if (bpf_map_update_elem(state->map[RL_MAP_DEVICES], &slot, device, BPF_ANY))
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the devices' map: %s",
+				    strerror(errno));
+	return 0;
+}
+
+int rl_attached_rename(const struct rl_state *state, struct rl_attached *attached, size_t count,
+		       struct rl_error *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < count; i++) {
+		struct rl_device *device = &attached[i].device;
+
+		if (attached[i].where != RL_HERE ||
+		    !strncmp(device->name, attached[i].name, sizeof(device->name)))
+			continue;
+		memcpy(device->name, attached[i].name, sizeof(device->name));
+		device->limit = rl_policy_device(state, device->name);
+		rc = rl_attached_write(state, attached[i].slot, device, err);
+	}
+	return rc;
 }

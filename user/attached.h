@@ -39,4 +39,15 @@ int rl_state_attached(const struct rl_state *state, bool own, struct rl_attached
 const struct rl_attached *rl_attached_find(const struct rl_attached *attached, size_t count,
 					   const char *name);
 
+/* Write the record of a device. Under the lock. */
+int rl_attached_write(const struct rl_state *state, __u32 slot, const struct rl_device *device,
+		      struct rl_error *err);
+
+/*
+ * Records of devices that were renamed since get the present name, and the limit that goes with it: "dev:eth0" is for the
+ * device that is called so. Under the lock, before limits of devices are changed; `attached` as just read, own.
+ */
+int rl_attached_rename(const struct rl_state *state, struct rl_attached *attached, size_t count,
+		       struct rl_error *err);
+
 #endif

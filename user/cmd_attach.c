@@ -7,45 +7,55 @@
 
 #include "attached.h"
 #include "cleanup.h"
-#include "device.h"
 #include "cmd.h"
+#include "device.h"
+#include "heads.h"
 #include "loader.h"
 #include "lockout.h"
+#include "policy.h"
 #include "snapshot.h"
 #include "units.h"
 
 #define MAX_SOURCES_DEFAULT 1000000
-#define MAX_SOURCES_MAX	    100000000 /* about 15 GB */
+#define MAX_SOURCES_MAX	    100000000 /* about 30 GB */
 
-static const char *mode_text, *max_sources_text;
-static int no_frags, verbose;
+static const char *mode_text, *store_text, *max_sources_text, *when_full_text;
+static int shadow, enforce, no_frags, verbose;
 
 static const struct poptOption options[] = {
     {"mode", 'm', POPT_ARG_STRING, &mode_text, 0, "auto (default: native or refuse), native, generic",
      "MODE"},
-    {"max-sources", 0, POPT_ARG_STRING, &max_sources_text, 0, "buckets in the table of sources (default 1m)",
-     "COUNT"},
+    {"store", 0, POPT_ARG_STRING, &store_text, 0, "table (default), or lru: the kernel's LRU hash", "STORE"},
+    {"max-sources", 0, POPT_ARG_STRING, &max_sources_text, 0,
+     "sources that the store has room for (default 1m)", "COUNT"},
+    {"when-full", 0, POPT_ARG_STRING, &when_full_text, 0,
+     "a source without room: aggregate (default: its /24 or /48 counts), open, closed", "WHAT"},
+    {"shadow", 0, POPT_ARG_NONE, &shadow, 0, "drop nothing, count what would have been dropped", NULL},
+    {"enforce", 0, POPT_ARG_NONE, &enforce, 0, "drop again; the default for a new device", NULL},
     {"no-frags", 0, POPT_ARG_NONE, &no_frags, 0,
      "do without frames of several buffers, for drivers that refuse them", NULL},
     {"verbose", 'v', POPT_ARG_NONE, &verbose, 0, "print what the kernel says where it refuses", NULL},
     POPT_TABLEEND,
 };
 
-/* What was asked for, checked. */
+/* What was asked for, checked. Where a thing wasn't said, -1: what is there stays, or the default. */
 struct request {
 	char name[IFNAMSIZ]; /* the device's own, where an alternative one was given */
 	__u32 ifindex;
-	enum rl_mode mode;
-	bool mode_given;
-	__u64 max_sources;
-	bool max_sources_given;
+	int mode;	   /* enum rl_mode */
+	int store;	   /* enum rl_store */
+	int when_full;	   /* enum rl_when_full */
+	int shadow;	   /* 1 or 0 */
+	__u64 max_sources; /* 0: not said */
 };
 
 /* What came of it. */
 struct outcome {
 	bool adopted; /* it was attached before */
 	bool paused;  /* and still is */
+	bool shadow;
 	enum rl_mode mode;
+	enum rl_store store;
 };
 
 static int device_missing(const char *name, struct rl_error *err)
@@ -79,34 +89,69 @@ static int device_find(const char *name, struct request *request, struct rl_erro
 	return 0;
 }
 
+/* One of a few words, by its place; -1 where it wasn't given. */
+static int word_parse(const char *option, const char *text, const char *const *words, int count, int *out,
+		      struct rl_error *err)
+{
+	char expected[64] = "";
+	size_t used = 0;
+
+	*out = -1;
+	for (int i = 0; text && i < count; i++) {
+		if (!strcmp(text, words[i]))
+			*out = i;
+		used += (size_t)snprintf(expected + used, sizeof(expected) - used, "%s%s", i ? ", " : "",
+					 words[i]);
+	}
+	if (!text || *out >= 0)
+		return 0;
+	return rl_error_set(err, RL_ERROR_USAGE, EINVAL, "%s %s: there is no such thing; expected one of %s",
+			    option, text, expected);
+}
+
+static int options_parse(struct request *request, struct rl_error *err)
+{
+	const char *const modes[] = {rl_mode_name(RL_MODE_NATIVE), rl_mode_name(RL_MODE_GENERIC)};
+	const char *const stores[] = {rl_store_name(RL_STORE_TABLE), rl_store_name(RL_STORE_LRU)};
+	const char *const fulls[] = {rl_when_full_name(RL_FULL_AGGREGATE), rl_when_full_name(RL_FULL_OPEN),
+				     rl_when_full_name(RL_FULL_CLOSED)};
+	int rc = 0;
+
+	_Static_assert(sizeof(modes) / sizeof(modes[0]) == RL_MODES, "a mode without a word");
+	_Static_assert(sizeof(stores) / sizeof(stores[0]) == RL_STORES, "a store without a word");
+	_Static_assert(sizeof(fulls) / sizeof(fulls[0]) == RL_FULLS, "a policy without a word");
+
+	request->mode = request->shadow = -1;
+	if (mode_text && strcmp(mode_text, "auto") != 0)
+		rc = word_parse("--mode", mode_text, modes, RL_MODES, &request->mode, err);
+	if (!rc)
+		rc = word_parse("--store", store_text, stores, RL_STORES, &request->store, err);
+	if (!rc)
+		rc = word_parse("--when-full", when_full_text, fulls, RL_FULLS, &request->when_full, err);
+	if (!rc && max_sources_text)
+		rc = rl_count_parse(max_sources_text, "--max-sources", MAX_SOURCES_MAX, &request->max_sources,
+				    err);
+	if (!rc && shadow && enforce)
+		rc = rl_error_set(err, RL_ERROR_USAGE, EINVAL,
+				  "--shadow and --enforce contradict each other: give one of them");
+	if (shadow || enforce)
+		request->shadow = shadow;
+	return rc;
+}
+
 static int request_parse(int argc, const char **argv, struct request *out, struct rl_error *err)
 {
-	struct request request = {.mode = RL_MODE_NATIVE, .max_sources = MAX_SOURCES_DEFAULT};
+	struct request request = {};
 	const char *name;
 	int count, rc = rl_cmd_parse(&rl_cmd_attach, argc, argv, 1, 1, &name, &count, err);
 
 	if (!rc)
 		rc = device_find(name, &request, err);
-	if (rc)
-		return rc;
-	if (mode_text && strcmp(mode_text, "auto")) {
-		request.mode_given = true;
-		if (!strcmp(mode_text, "generic"))
-			request.mode = RL_MODE_GENERIC;
-		else if (strcmp(mode_text, "native"))
-			return rl_error_set(
-			    err, RL_ERROR_USAGE, EINVAL,
-			    "--mode %s: there is no such mode; expected auto, native or generic", mode_text);
-	}
-	if (max_sources_text) {
-		request.max_sources_given = true;
-		rc = rl_count_parse(max_sources_text, "--max-sources", MAX_SOURCES_MAX, &request.max_sources,
-				    err);
-		if (rc)
-			return rc;
-	}
-	*out = request;
-	return 0;
+	if (!rc)
+		rc = options_parse(&request, err);
+	if (!rc)
+		*out = request;
+	return rc;
 }
 
 /* The slot that the device has, or may take: a free one, or that of a device of its name that is gone. */
@@ -140,29 +185,49 @@ static int slot_choose(const struct request *request, const struct rl_attached *
 			    RL_MAX_DEVICES);
 }
 
-static int kept_table_check(const struct rl_state *state, const struct request *request, struct rl_error *err)
+/* The store is made once, by the first attach. */
+static int kept_store_check(const struct rl_load_options *kept, const struct request *request,
+			    struct rl_error *err)
 {
-	struct rl_meta meta;
-	__u32 zero = 0;
+	static const char way_out[] =
+	    "start anew with `rl-agent detach --all`, which gives up policy and buckets";
 
-	if (!request->max_sources_given)
-		return 0;
-	if (bpf_map_lookup_elem(state->map[RL_MAP_META], &zero, &meta))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't read the state's settings: %s",
-				    strerror(errno));
-	if (meta.max_sources == request->max_sources)
-		return 0;
-	return rl_error_set(
-	    err, RL_ERROR_USAGE, EEXIST,
-	    "the table of sources is there already, with room for %llu, and can't change its size: leave "
-	    "--max-sources out, or start anew with `rl-agent detach --all`, which gives up policy and "
-	    "buckets",
-	    (unsigned long long)meta.max_sources);
+	if (request->store >= 0 && kept->store != (enum rl_store)request->store)
+		return rl_error_set(
+		    err, RL_ERROR_USAGE, EEXIST,
+		    "the store of sources is there already, and is %s, which can't change while it is in use: "
+		    "leave --store out, or %s",
+		    rl_store_name(kept->store), way_out);
+	if (request->max_sources && kept->max_sources != request->max_sources)
+		return rl_error_set(
+		    err, RL_ERROR_USAGE, EEXIST,
+		    "the store of sources is there already, with room for %u, and can't change its size: leave "
+		    "--max-sources out, or %s",
+		    kept->max_sources, way_out);
+	return 0;
+}
+
+static int load_options(const struct rl_state *state, bool fresh, const struct request *request,
+			struct rl_load_options *out, struct rl_error *err)
+{
+	enum rl_store store = request->store < 0 ? RL_STORE_TABLE : (enum rl_store)request->store;
+	__u32 max_sources = request->max_sources ? (__u32)request->max_sources : MAX_SOURCES_DEFAULT;
+	struct rl_load_options kept;
+	int rc;
+
+	if (fresh)
+		return rl_load_options_new(store, max_sources, out, err);
+	rc = rl_load_options_kept(state, &kept, err);
+	if (!rc)
+		rc = kept_store_check(&kept, request, err);
+	if (!rc)
+		*out = kept;
+	return rc;
 }
 
 static int adopt_check(const struct rl_attached *own, const struct request *request, struct rl_error *err)
 {
-	if (!request->mode_given || own->device.mode == request->mode)
+	if (request->mode < 0 || own->device.mode == (__u32)request->mode)
 		return 0;
 	return rl_error_set(err, RL_ERROR_USAGE, EEXIST,
 			    "%s is attached in %s mode, which can't change in place: `rl-agent detach %s "
@@ -171,43 +236,108 @@ static int adopt_check(const struct rl_attached *own, const struct request *requ
 			    request->name, rl_mode_name(own->device.mode), request->name);
 }
 
+/* Load the program, and pin its maps where they are new. */
+static int program_make(struct rl_state *state, bool fresh, const struct request *request,
+			const struct rl_load_options *load, struct rl_program **program, struct rl_error *err)
+{
+	enum rl_when_full when_full =
+	    request->when_full < 0 ? RL_FULL_AGGREGATE : (enum rl_when_full)request->when_full;
+	int rc = rl_program_load(state, fresh, load, program, err);
+
+	if (!rc && fresh)
+		rc = rl_program_pin(*program, state, when_full, err);
+	if (!rc && fresh)
+		rc = rl_state_open(state, err);
+	return rc;
+}
+
+static void device_shadow(struct rl_device *device, const struct request *request)
+{
+	if (request->shadow < 0)
+		return;
+	device->flags &= ~(__u32)RL_DEVICE_SHADOW;
+	if (request->shadow)
+		device->flags |= RL_DEVICE_SHADOW;
+}
+
+/* The program in the place of the one that is there, and what was asked for besides. */
+static int device_adopt(const struct rl_program *program, const struct rl_state *state,
+			const struct rl_attached *own, const struct request *request, struct outcome *outcome,
+			struct rl_error *err)
+{
+	struct rl_device device = own->device;
+	int rc = rl_program_replace(program, state, own->slot, request->name, err);
+
+	device_shadow(&device, request);
+	memcpy(device.name, request->name, sizeof(device.name));
+	device.limit = rl_policy_device(state, device.name);
+	if (!rc && memcmp(&device, &own->device, sizeof(device)) != 0)
+		rc = rl_attached_write(state, own->slot, &device, err);
+	outcome->adopted = true;
+	outcome->paused = device.flags & RL_DEVICE_PAUSED;
+	outcome->shadow = device.flags & RL_DEVICE_SHADOW;
+	outcome->mode = (enum rl_mode)device.mode;
+	return rc;
+}
+
+static int device_attach(const struct rl_program *program, const struct rl_state *state, __u32 slot,
+			 const struct request *request, struct outcome *outcome, struct rl_error *err)
+{
+	struct rl_device device = {
+	    .ifindex = request->ifindex,
+	    .mode = request->mode < 0 ? RL_MODE_NATIVE : (__u32)request->mode,
+	};
+
+	device_shadow(&device, request);
+	memcpy(device.name, request->name, sizeof(device.name));
+	outcome->shadow = device.flags & RL_DEVICE_SHADOW;
+	outcome->mode = (enum rl_mode)device.mode;
+	return rl_program_attach(program, state, slot, &device, err);
+}
+
+static int when_full_write(const struct rl_state *state, const struct request *request, struct rl_error *err)
+{
+	RL_HEADS struct rl_heads heads = {};
+	int rc;
+
+	if (request->when_full < 0)
+		return 0;
+	rc = rl_heads_open(state, RL_HEADS_WRITE, &heads, err);
+	if (!rc)
+		rl_setting_write(&rl_heads_settings(&heads)->when_full, (__u32)request->when_full);
+	return rc;
+}
+
 static int attach_to(struct rl_state *state, bool fresh, const struct request *request,
 		     struct outcome *outcome, struct rl_error *err)
 {
 	__attribute__((cleanup(rl_program_free))) struct rl_program *program = NULL;
-	struct rl_load_options load = {.max_sources = (__u32)request->max_sources, .frags = !no_frags};
 	struct rl_attached attached[RL_MAX_DEVICES];
 	const struct rl_attached *own = NULL;
+	struct rl_load_options load;
 	size_t count = 0;
-	int rc = 0;
+	__u32 slot = 0;
+	int rc = fresh ? 0 : rl_state_attached(state, true, attached, &count, err);
 
-	if (!fresh)
-		rc = rl_state_attached(state, true, attached, &count, err);
 	if (!rc)
-		rc = slot_choose(request, attached, count, &load.slot, &own, err);
-	if (!rc && !fresh)
-		rc = kept_table_check(state, request, err);
+		rc = rl_attached_rename(state, attached, count, err);
+	if (!rc)
+		rc = slot_choose(request, attached, count, &slot, &own, err);
+	if (!rc)
+		rc = load_options(state, fresh, request, &load, err);
 	if (!rc)
 		rc = own ? adopt_check(own, request, err)
 			 : rl_device_check_foreign(request->ifindex, request->name, err);
-	if (!rc)
-		rc = rl_program_load(state, fresh, &load, &program, err);
-	if (!rc && fresh)
-		rc = rl_program_pin(program, state, err);
-	if (!rc && fresh)
-		rc = rl_state_open(state, err);
 	if (rc)
 		return rc;
-	*outcome = (struct outcome){.mode = request->mode};
-	if (own) {
-		outcome->adopted = true;
-		outcome->mode = own->device.mode;
-		outcome->paused = own->device.flags & RL_DEVICE_PAUSED;
-	}
-	if (own)
-		return rl_program_replace(program, state, own->slot, request->name, err);
-	return rl_program_attach(program, state, load.slot, request->ifindex, request->name, request->mode,
-				 err);
+	load.slot = slot;
+	load.frags = !no_frags;
+	*outcome = (struct outcome){.store = load.store};
+	rc = program_make(state, fresh, request, &load, &program, err);
+	if (!rc)
+		rc = own ? device_adopt(program, state, own, request, outcome, err)
+			 : device_attach(program, state, slot, request, outcome, err);
+	return rc ? rc : when_full_write(state, request, err);
 }
 
 static int attach_locked(const struct request *request, struct outcome *outcome, struct rl_error *err)
@@ -224,26 +354,32 @@ static int attach_locked(const struct request *request, struct outcome *outcome,
 	rc = attach_to(&state, fresh, request, outcome, err);
 	if (rc && fresh)
 		rl_state_remove(&state, false, &ignored);
-	if (!rc && !outcome->adopted)
+	if (!rc && !outcome->adopted && !outcome->shadow)
 		rl_lockout_warn(&state, NULL);
 	return rc;
 }
 
 static void outcome_print(const struct request *request, const struct outcome *outcome)
 {
+	const char *in_shadow = outcome->shadow ? "; in shadow: nothing is dropped" : "";
+
 	if (!outcome->adopted)
-		printf("%s: attached, %s XDP\n", request->name, rl_mode_name(outcome->mode));
+		printf("%s: attached, %s XDP%s\n", request->name, rl_mode_name(outcome->mode), in_shadow);
 	else
 		printf(
-		    "%s: was attached, %s XDP; the program is replaced in place, limits, buckets and counters go on%s\n",
-		    request->name, rl_mode_name(outcome->mode),
-		    outcome->paused ? "; it is still paused" : "");
+		    "%s: was attached, %s XDP; the program is replaced in place, limits, buckets and counters go on%s%s\n",
+		    request->name, rl_mode_name(outcome->mode), outcome->paused ? "; it is still paused" : "",
+		    in_shadow);
 	if (outcome->mode == RL_MODE_GENERIC)
 		fprintf(
 		    stderr,
 		    "rl-agent: warning: generic XDP sees packets that the kernel merged (GRO) as one: limits in packets let "
 		    "more through, and counters show fewer; `ethtool -K %s gro off` prevents it\n",
 		    request->name);
+	if (request->when_full >= 0 && outcome->store == RL_STORE_LRU)
+		fprintf(stderr,
+			"rl-agent: warning: --when-full means nothing to the store lru: where it is full, it "
+			"forgets the source that was seen the longest ago\n");
 }
 
 static int run(int argc, const char **argv, struct rl_error *err)
@@ -277,16 +413,26 @@ static int run(int argc, const char **argv, struct rl_error *err)
 
 const struct rl_command rl_cmd_attach = {
     .name = "attach",
-    .arguments = "DEV [--mode MODE] [--max-sources COUNT] [--no-frags] [--verbose]",
+    .arguments =
+	"DEV [--mode MODE] [--store STORE] [--max-sources COUNT] [--when-full WHAT] [--shadow | --enforce] "
+	"[--no-frags] [--verbose]",
     .summary = "Put the limiter into DEV's receive path",
-    .help = "Returns at once: enforcement is in the kernel and needs no process. Attaching again replaces "
-	    "the program in\n"
-	    "place over the same limits, buckets and counters. All devices of a network namespace share one "
-	    "policy and\n"
-	    "one set of buckets.\n\n"
-	    "Native XDP runs in the driver. Generic XDP works on every device, but later and slower, and "
-	    "sees packets that\n"
-	    "the kernel has merged as one.\n",
+    .help =
+	"Returns at once: enforcement is in the kernel and needs no process. Attaching again replaces "
+	"the program in\n"
+	"place over the same limits, buckets and counters. All devices of a network namespace share one "
+	"policy and\n"
+	"one set of buckets.\n\n"
+	"Native XDP runs in the driver. Generic XDP works on every device, but later and slower, and "
+	"sees packets that\n"
+	"the kernel has merged as one.\n\n"
+	"The first attach makes the store of sources. The table keeps every debt: it gives a source's place away only "
+	"when\n"
+	"its bucket is full and was idle for a while. Where it has no place for a source, its packets are charged to "
+	"the\n"
+	"bucket of its /24 or /48 (--when-full aggregate), pass (open), or drop (closed); the default is aggregate. "
+	"A later\n"
+	"attach can change --when-full and --shadow; what isn't said stays.\n",
     .options = options,
     .run = run,
 };

@@ -34,10 +34,7 @@ static int device_detach(const struct rl_state *state, const struct rl_attached 
 	if (unlink(path) && errno != ENOENT)
 		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't remove the pinned link %s: %s", path,
 				    strerror(errno));
-	if (bpf_map_update_elem(state->map[RL_MAP_DEVICES], &attached->slot, &none, BPF_ANY))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the devices' map: %s",
-				    strerror(errno));
-	return 0;
+	return rl_attached_write(state, attached->slot, &none, err);
 }
 
 static int state_end(const struct rl_state *state, bool unknown, struct rl_error *err)

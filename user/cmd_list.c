@@ -29,9 +29,9 @@ const struct rl_command rl_cmd_list = {
     .name = "list",
     .arguments = "[-j]",
     .summary = "Show the limits in force",
-    .help = "Each target with its rate, its burst and its tenant, most general first. A target without a "
-	    "tenant of its\n"
-	    "own shows that of the nearest prefix around it.\n",
+    .help =
+	"Each target with what was said of it, most general first, and its classes behind it. A prefix without a\n"
+	"tenant of its own shows that of the nearest prefix around it.\n",
     .options = options,
     .run = run,
 };

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /* cmd_pause.c - pause and resume: the two values of one flag. */
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,13 +13,14 @@ static int device_pause(const struct rl_state *state, const struct rl_attached *
 			struct rl_error *err)
 {
 	struct rl_device device = attached->device;
+	int rc;
 
 	device.flags &= ~(__u32)RL_DEVICE_PAUSED;
 	if (paused)
 		device.flags |= RL_DEVICE_PAUSED;
-	if (bpf_map_update_elem(state->map[RL_MAP_DEVICES], &attached->slot, &device, BPF_EXIST))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the devices' map: %s",
-				    strerror(errno));
+	rc = rl_attached_write(state, attached->slot, &device, err);
+	if (rc)
+		return rc;
 	printf("%s: %s\n", attached->name,
 	       paused ? "paused, everything passes and is counted" : "limits hold again");
 	return 0;

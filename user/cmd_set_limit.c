@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "attached.h"
+#include "class.h"
 #include "cleanup.h"
+#include "clock.h"
 #include "cmd.h"
 #include "limit.h"
 #include "lockout.h"
@@ -12,7 +14,8 @@
 #include "target.h"
 #include "units.h"
 
-static const char **rates, **bursts, **tenants;
+static const char **rates, **bursts, **tenants, **classes, **costs, **priorities, **reserves, **pers;
+static int shared, shadow, enforce;
 
 static const struct poptOption options[] = {
     {"rate", 'r', POPT_ARG_ARGV, &rates, 0, "packets (1000pps, 5kpps, 10/m) or bits (10mbit); twice for both",
@@ -20,36 +23,49 @@ static const struct poptOption options[] = {
     {"burst", 'b', POPT_ARG_ARGV, &bursts, 0, "packets (2000) or bytes (256kb, 64kib); twice for both",
      "BURST"},
     {"tenant", 't', POPT_ARG_ARGV, &tenants, 0, "whom the target belongs to", "NAME"},
+    {"class", 0, POPT_ARG_ARGV, &classes, 0, "one class of its packets: tcp, syn, udp, icmp, frag, tcp/443",
+     "CLASS"},
+    {"cost", 0, POPT_ARG_ARGV, &costs, 0, "what packets of a class take from a packet bucket: syn=10,frag=4",
+     "COSTS"},
+    {"priority", 0, POPT_ARG_ARGV, &priorities, 0, "high, normal or low, where a reserve is kept",
+     "PRIORITY"},
+    {"reserve", 0, POPT_ARG_ARGV, &reserves, 0, "of the burst, for higher priorities: high=20%,normal=5%",
+     "SHARES"},
+    {"shared", 0, POPT_ARG_NONE, &shared, 0, "one bucket for the whole target", NULL},
+    {"per", 0, POPT_ARG_ARGV, &pers, 0, "one bucket for each prefix of this length inside the target",
+     "/LENGTH"},
+    {"shadow", 0, POPT_ARG_NONE, &shadow, 0, "drop nothing, count what would have been dropped", NULL},
+    {"enforce", 0, POPT_ARG_NONE, &enforce, 0, "drop again (default)", NULL},
     POPT_TABLEEND,
 };
 
-/*
- * A letter, then letters, digits, '.', '_' and '-': such a name needs no quotes anywhere, and can't be taken for an
- * address, a prefix or an option.
- */
-static int tenant_parse(const char *name, struct rl_terms *terms, struct rl_error *err)
-{
-	static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-	static const char others[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-	size_t len = strlen(name);
+/* What was asked for. */
+struct request {
+	struct rl_target target;
+	struct rl_terms terms;
+	bool bare; /* nothing but --shadow or --enforce: the rest stays */
+};
 
-	if (terms->tenant[0])
-		return rl_error_set(err, RL_ERROR_USAGE, EEXIST,
-				    "--tenant is given twice: a target has one tenant");
-	if (!len || len >= sizeof(terms->tenant))
-		return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
-				    "tenant \"%.40s\": a name has 1 to %zu bytes, this one %zu", name,
-				    sizeof(terms->tenant) - 1, len);
-	if (!strchr(letters, name[0]) || strspn(name, others) != len || !strcmp(name, "any"))
-		return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
-				    "tenant \"%.40s\": expected a letter, then letters, digits, '.', '_' or "
-				    "'-', and not \"any\"",
-				    name);
-	memcpy(terms->tenant, name, len + 1);
-	return 0;
+/* The value of an option that can be given once; NULL where it wasn't. */
+static int single(const char *option, const char **values, const char **out, struct rl_error *err)
+{
+	*out = values ? values[0] : NULL;
+	if (!values || !values[0] || !values[1])
+		return 0;
+	return rl_error_set(err, RL_ERROR_USAGE, EEXIST, "%s is given twice: \"%.40s\" and \"%.40s\"", option,
+			    values[0], values[1]);
 }
 
-static int terms_parse(struct rl_terms *terms, struct rl_error *err)
+static int tenant_parse(const char *name, struct rl_terms *terms, struct rl_error *err)
+{
+	int rc = rl_tenant_check(name, err);
+
+	if (!rc)
+		snprintf(terms->tenant, sizeof(terms->tenant), "%s", name);
+	return rc;
+}
+
+static int rates_parse(struct rl_terms *terms, struct rl_error *err)
 {
 	int rc = 0;
 
@@ -57,9 +73,142 @@ static int terms_parse(struct rl_terms *terms, struct rl_error *err)
 		rc = rl_rate_parse(*rate, terms, err);
 	for (const char **burst = bursts; !rc && burst && *burst; burst++)
 		rc = rl_burst_parse(*burst, terms, err);
-	for (const char **tenant = tenants; !rc && tenant && *tenant; tenant++)
-		rc = tenant_parse(*tenant, terms, err);
-	return rc ? rc : rl_terms_complete(terms, err);
+	return rc;
+}
+
+/* The options that can be given once. */
+static int words_parse(struct rl_terms *terms, struct rl_error *err)
+{
+	const char *tenant, *class, *cost, *priority, *reserve, *per;
+	int rc = single("--tenant", tenants, &tenant, err);
+
+	if (!rc)
+		rc = single("--class", classes, &class, err);
+	if (!rc)
+		rc = single("--cost", costs, &cost, err);
+	if (!rc)
+		rc = single("--priority", priorities, &priority, err);
+	if (!rc)
+		rc = single("--reserve", reserves, &reserve, err);
+	if (!rc)
+		rc = single("--per", pers, &per, err);
+	if (!rc && tenant)
+		rc = tenant_parse(tenant, terms, err);
+	if (!rc && class)
+		rc = rl_class_parse(class, &terms->class, err);
+	if (!rc && cost)
+		rc = rl_costs_parse(cost, terms, err);
+	if (!rc && priority)
+		rc = rl_priority_parse(priority, &terms->priority, err);
+	if (!rc && reserve)
+		rc = rl_reserve_parse(reserve, terms, err);
+	if (!rc && per)
+		rc = rl_per_parse(per, &terms->per, err);
+	return rc;
+}
+
+static int request_parse(int argc, const char **argv, struct request *out, struct rl_error *err)
+{
+	struct request request = {.terms = {.action = RL_ACTION_LIMIT, .priority = RL_PRIORITY_UNSET}};
+	const char *word;
+	int count, rc = rl_cmd_parse(&rl_cmd_set_limit, argc, argv, 1, 1, &word, &count, err);
+
+	if (!rc)
+		rc = rl_target_parse(word, &request.target, err);
+	if (!rc && shadow && enforce)
+		rc = rl_error_set(err, RL_ERROR_USAGE, EINVAL,
+				  "--shadow and --enforce contradict each other: give one of them");
+	if (!rc)
+		rc = rates_parse(&request.terms, err);
+	if (!rc)
+		rc = words_parse(&request.terms, err);
+	if (rc)
+		return rc;
+	request.terms.shared = shared != 0;
+	request.terms.shadow = shadow != 0;
+	request.bare = (shadow || enforce) && !shared && !rates && !bursts && !tenants && !costs &&
+		       !priorities && !reserves && !pers;
+	if (!request.bare)
+		rc = rl_terms_complete(&request.target, &request.terms, err);
+	if (!rc)
+		*out = request;
+	return rc;
+}
+
+/* The target by the name that its device has at present, where it was given by another one. */
+static int device_resolve(const struct rl_state *state, struct rl_target *target, struct rl_error *err)
+{
+	struct rl_attached attached[RL_MAX_DEVICES];
+	const struct rl_attached *found;
+	size_t count;
+	int rc;
+
+	if (target->kind != RL_TARGET_DEVICE)
+		return 0;
+	rc = rl_state_attached(state, true, attached, &count, err);
+	if (!rc)
+		rc = rl_attached_rename(state, attached, count, err);
+	found = rc ? NULL : rl_attached_find(attached, count, target->name);
+	if (found) {
+		memset(target->name, 0, sizeof(target->name));
+		memcpy(target->name, found->name, sizeof(found->name));
+	}
+	return rc;
+}
+
+/* The terms that the limit has, but for the one that is to change. */
+static int terms_keep(const struct rl_state *state, struct request *request, struct rl_error *err)
+{
+	char text[RL_TARGET_TEXT], what[RL_CLASS_TEXT] = "";
+	bool is_class = rl_class_is_set(&request->terms.class);
+	__u8 in_shadow = request->terms.shadow;
+	struct rl_limit limit;
+
+	if (rl_policy_find(state, &request->target, &request->terms.class, &limit)) {
+		request->terms = limit.terms;
+		request->terms.shadow = in_shadow;
+		return 0;
+	}
+	rl_target_print(&request->target, text);
+	if (is_class)
+		rl_class_print(&request->terms.class, what);
+	return rl_error_set(
+	    err, RL_ERROR_USAGE, ENOENT,
+	    "%s%s%s has no limit that --%s could change: give it one with --rate; `rl-agent list` "
+	    "shows the targets that have one",
+	    text, is_class ? " --class " : "", what, in_shadow ? "shadow" : "enforce");
+}
+
+/* A class limit brings its prefix a limit of its own, and so takes it out of the one around it. */
+static void note_of_wider(const struct rl_limit *wider, const char *target)
+{
+	char wider_text[RL_TARGET_TEXT], terms[RL_TERMS_TEXT];
+
+	fprintf(
+	    stderr,
+	    "rl-agent: note: %s had no limit of its own: its sources were under %s (%s) and are not any more; "
+	    "`rl-agent set-limit %s --rate ...` gives them one beside this class\n",
+	    target, rl_target_print(&wider->target, wider_text), rl_terms_print(&wider->terms, terms),
+	    target);
+}
+
+/* Set it; *wider tells the limit that the target's sources leave by that, its id is 0 where they leave none. */
+static int request_run(const struct rl_state *state, struct request *request, struct rl_limit *wider,
+		       struct rl_error *err)
+{
+	const struct rl_target *target = &request->target;
+	struct rl_limit own;
+	int rc = device_resolve(state, &request->target, err);
+
+	if (!rc && request->bare)
+		rc = terms_keep(state, request, err);
+	if (rc)
+		return rc;
+	*wider = (struct rl_limit){};
+	if (target->kind == RL_TARGET_PREFIX && rl_class_is_set(&request->terms.class) &&
+	    !rl_policy_find(state, target, NULL, &own))
+		rl_policy_match(state, &target->prefix, wider);
+	return rl_policy_set(state, target, &request->terms, rl_clock_ns(), err);
 }
 
 /* A policy can be kept without a device: then a limit waits. */
@@ -82,18 +231,13 @@ static void warn_of_no_device(const struct rl_state *state)
 static int run(int argc, const char **argv, struct rl_error *err)
 {
 	RL_STATE struct rl_state state = RL_STATE_INIT;
-	struct rl_terms terms = {};
-	char target_text[RL_TARGET_TEXT], text[RL_TERMS_TEXT];
+	char target[RL_TARGET_TEXT], class[RL_CLASS_TEXT], text[RL_TERMS_TEXT];
+	struct request request;
+	struct rl_limit wider;
 	RL_CLOSE int lock = -1;
-	struct rl_prefix target;
-	const char *word;
-	int count, rc;
+	bool is_class;
+	int rc = request_parse(argc, argv, &request, err);
 
-	rc = rl_cmd_parse(&rl_cmd_set_limit, argc, argv, 1, 1, &word, &count, err);
-	if (!rc)
-		rc = rl_target_parse(word, &target, err);
-	if (!rc)
-		rc = terms_parse(&terms, err);
 	if (!rc)
 		rc = rl_privilege_check("set-limit", err);
 	if (!rc)
@@ -101,31 +245,48 @@ static int run(int argc, const char **argv, struct rl_error *err)
 	if (!rc)
 		rc = rl_state_open(&state, err);
 	if (!rc)
-		rc = rl_policy_set(&state, &target, &terms, err);
+		rc = request_run(&state, &request, &wider, err);
 	if (rc)
 		return rc;
-	printf("%s: %s%s%s\n", rl_target_print(&target, target_text), rl_terms_print(&terms, text),
-	       terms.tenant[0] ? ", tenant " : "", terms.tenant);
+	is_class = rl_class_is_set(&request.terms.class);
+	rl_target_print(&request.target, target);
+	printf("%s%s%s: %s\n", target, is_class ? " " : "",
+	       is_class ? rl_class_print(&request.terms.class, class) : "",
+	       rl_terms_print(&request.terms, text));
+	if (wider.id)
+		note_of_wider(&wider, target);
 	warn_of_no_device(&state);
-	rl_lockout_warn(&state, &target);
+	rl_lockout_warn(&state, &request.target);
 	return 0;
 }
 
 const struct rl_command rl_cmd_set_limit = {
     .name = "set-limit",
-    .arguments = "TARGET --rate RATE [--rate RATE] [--burst BURST ...] [--tenant NAME]",
-    .summary = "Hold each source of TARGET to a rate",
-    .help = "TARGET is an address, a prefix, or `any`: every source that no longer prefix names. Each source "
-	    "inside it\n"
-	    "has its own bucket: an IPv4 address, or an IPv6 /64. A target that has a limit already is "
-	    "changed in place,\n"
-	    "and its buckets keep what they owe.\n\n"
-	    "  RATE   pps kpps mpps, N/s N/m N/h (packets); kbit mbit gbit (10^3, bits a second)\n"
-	    "  BURST  a bare count, p, k, m (packets); kb mb (10^3 bytes), kib mib (2^10 bytes)\n"
-	    "         default: 100 ms of the rate, at least 16 packets, at least 16kib\n\n"
-	    "With two rates, one in packets and one in bits, both must hold. Bits are those of the frame "
-	    "from the Ethernet\n"
-	    "header on.\n",
+    .arguments = "TARGET --rate RATE [--rate RATE] [--burst BURST ...] [--tenant NAME] [--class CLASS] "
+		 "[--cost COSTS] [--priority PRIORITY] [--reserve SHARES] [--shared | --per /LENGTH] "
+		 "[--shadow | --enforce]",
+    .summary = "Hold each source of TARGET, a tenant, a device or new sources to a rate",
+    .help =
+	"TARGET is one of\n"
+	"  an address, a prefix, or `any`: every source that no longer prefix names. Each source inside it has its\n"
+	"              own bucket: an IPv4 address, or an IPv6 /64. --shared: one bucket for all of it. --per /28: one\n"
+	"              for each /28 inside it.\n"
+	"  tenant:NAME all packets of the prefixes that belong to it (--tenant NAME), and of those inside them that\n"
+	"              name no other.\n"
+	"  dev:DEV     all packets that an attached device receives.\n"
+	"  new         how many sources a second are given a bucket; beyond that their packets drop.\n"
+	"A packet must be within all that apply, and is charged to all of them or to none.\n\n"
+	"This states the whole limit: what isn't said is taken back. Only --shadow or --enforce alone keeps the rest.\n"
+	"Buckets keep what they owe.\n\n"
+	"  RATE     pps kpps mpps, N/s N/m N/h (packets); kbit mbit gbit (10^3, bits a second)\n"
+	"  BURST    a bare count, p, k, m (packets); kb mb (10^3 bytes), kib mib (2^10 bytes)\n"
+	"           default: 100 ms of the rate, at least 16 packets, at least 16kib\n"
+	"  CLASS    tcp, syn, udp, icmp, frag, tcp/443, udp/1000-2000. A limit for these packets of the prefix beside\n"
+	"           its general one, for each source; up to 8 classes a prefix.\n"
+	"  COSTS    syn=10,icmp=2,frag=4: tokens that such a packet takes from packet buckets; others take 1\n"
+	"  SHARES   high=20%,normal=5% of a tenant's or a device's burst: low stops at 25% left, normal at 20% left\n\n"
+	"With two rates, one in packets and one in bits, both must hold. Bits are those of the frame from the Ethernet\n"
+	"header on.\n",
     .options = options,
     .run = run,
 };

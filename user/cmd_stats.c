@@ -30,10 +30,11 @@ const struct rl_command rl_cmd_stats = {
     .name = "stats",
     .arguments = "[-j]",
     .summary = "Show what was passed and dropped, by device, reason and limit",
-    .help = "Packets and bytes since the device was attached or the limit was made. Bytes are those of whole "
-	    "frames,\n"
-	    "from the Ethernet header on. Each packet has exactly one reason, so received is the sum of all "
-	    "reasons.\n",
+    .help =
+	"Packets and bytes since the device was attached, the limit was made, or `reset`. Bytes are those of whole\n"
+	"frames, from the Ethernet header on. Each packet has exactly one reason, so received is the sum of all\n"
+	"reasons. A limit counts as passed what it applied to and what passed, as dropped what it dropped itself, and\n"
+	"in shadow what it would have dropped, which is among what passed.\n",
     .options = options,
     .run = run,
 };

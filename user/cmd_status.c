@@ -134,10 +134,10 @@ const struct rl_command rl_cmd_status = {
     .name = "status",
     .arguments = "[--all] [-j]",
     .summary = "Show what is attached",
-    .help = "The devices of this network namespace, how and since when each is attached, and the size of the "
-	    "sources'\n"
-	    "table. With --all, the devices of other network namespaces have the names that they were "
-	    "attached by.\n",
+    .help =
+	"The devices of this network namespace, how and since when each is attached; which store the sources are in,\n"
+	"how many fit, and what happens when it is full. With --all, the devices of other network namespaces have\n"
+	"the names that they were attached by.\n",
     .options = options,
     .run = run,
 };

@@ -118,9 +118,11 @@ const struct rl_command rl_cmd_top = {
     .arguments =
 	"[--once] [-n N] [--by drops|passed|bits] [--filter PREFIX|TENANT] [--interval SECONDS] [-j]",
     .summary = "Show which sources are dropped and passed most, now",
-    .help = "Fills the terminal and is refreshed each second; h shows the keys. --once and --json print one "
-	    "measurement.\n"
-	    "Rates are those over the interval. Sources that no limit names aren't tracked.\n",
+    .help =
+	"Fills the terminal and is refreshed each second; h shows the keys. --once and --json print one "
+	"measurement.\n"
+	"Rates are those over the interval. What a limit in shadow would have dropped is shown apart, and counted\n"
+	"as passed too; `--by drops` sorts by both. Sources that no limit names aren't tracked.\n",
     .options = options,
     .run = run,
 };

@@ -29,8 +29,8 @@ int rl_feed_next(struct rl_feed *feed, struct rl_error *err)
 		return rl_error_set(
 		    err, RL_ERROR_NOT_ATTACHED, ENOENT,
 		    "rl-agent was detached and attached anew while top was running: start top again");
-	rc = rl_snapshot_take(feed->state, RL_SNAPSHOT_DEVICES | RL_SNAPSHOT_LIMITS | RL_SNAPSHOT_SOURCES,
-			      &snapshot, err);
+	rc = rl_snapshot_take_from(
+	    &feed->sources, RL_SNAPSHOT_DEVICES | RL_SNAPSHOT_LIMITS | RL_SNAPSHOT_SOURCES, &snapshot, err);
 	if (rc)
 		return rc;
 	rl_snapshot_free(&feed->before);
@@ -44,6 +44,8 @@ int rl_feed_open(const struct rl_state *state, struct rl_feed *feed, struct rl_e
 	struct stat folder;
 	int rc = find_folder(state, &folder, err);
 
+	if (!rc)
+		rc = rl_sources_open(state, &feed->sources, err);
 	if (rc)
 		return rc;
 	feed->state = state;
@@ -56,5 +58,6 @@ void rl_feed_close(struct rl_feed *feed)
 {
 	rl_snapshot_free(&feed->before);
 	rl_snapshot_free(&feed->now);
+	rl_sources_close(&feed->sources);
 	feed->state = NULL;
 }

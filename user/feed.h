@@ -15,7 +15,8 @@
 
 struct rl_feed {
 	const struct rl_state *state; /* outlives the feed */
-	dev_t device;		      /* of the state's folder */
+	struct rl_sources sources;
+	dev_t device; /* of the state's folder */
 	ino_t inode;
 	struct rl_snapshot before;
 	struct rl_snapshot now;

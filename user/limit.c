@@ -2,10 +2,12 @@
 #include "limit.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../bpf/rl_gcra.h"
+#include "class.h"
 #include "target.h"
 #include "units.h"
 
@@ -20,6 +22,44 @@
 #define PER_BYTES	8    /* bits_per_second bytes in this many seconds */
 
 typedef unsigned __int128 u128;
+
+/* What differs between the two units. */
+static const struct {
+	__u64 least, most; /* rate, in the terms' own unit */
+	__u64 per_seconds; /* so many tokens take this long */
+	__u64 smallest;	   /* tokens that a packet takes at least */
+	__u64 burst_min;   /* of the default */
+	__u64 tenths;	   /* of the rate, 100 ms: a tenth of a second is 1/36000 hour, and bits / 80 bytes */
+} unit_of[RL_UNITS] = {
+    [RL_PACKETS] = {RL_PACKETS_PER_HOUR_MIN, RL_PACKETS_PER_HOUR_MAX, PER_HOUR, SMALLEST_PACKET,
+		    RL_BURST_PACKETS_MIN, 36000},
+    [RL_BYTES] = {RL_BITS_MIN, RL_BITS_MAX, PER_BYTES, SMALLEST_FRAME, RL_BURST_BYTES_MIN, 80},
+};
+
+static __u64 rate_of(const struct rl_terms *terms, enum rl_unit unit)
+{
+	return unit == RL_PACKETS ? terms->packets_per_hour : terms->bits_per_second;
+}
+
+static __u64 *burst_of(struct rl_terms *terms, enum rl_unit unit)
+{
+	return unit == RL_PACKETS ? &terms->burst_packets : &terms->burst_bytes;
+}
+
+static const char *print_rate(enum rl_unit unit, __u64 rate, char buf[RL_UNIT_TEXT])
+{
+	return unit == RL_PACKETS ? rl_rate_print_packets(rate, buf) : rl_rate_print_bits(rate, buf);
+}
+
+static const char *print_burst(enum rl_unit unit, __u64 burst, char buf[RL_UNIT_TEXT])
+{
+	return unit == RL_PACKETS ? rl_burst_print_packets(burst, buf) : rl_burst_print_bytes(burst, buf);
+}
+
+static __u64 larger(__u64 a, __u64 b)
+{
+	return a > b ? a : b;
+}
 
 static u128 divide_up(u128 a, u128 b)
 {
@@ -95,88 +135,169 @@ static __u64 largest_burst(const struct rl_rate *rate, __u64 smallest)
 	return (__u64)(((u128)((RL_GCRA_BURST_MAX - 1) >> SHIFT_MIN) << RL_GCRA_FRAC) / rate->mult);
 }
 
-static int refuse_burst(const struct rl_terms *terms, enum rl_unit unit, const struct rl_rate *rate,
-			struct rl_error *err)
+/* Parts of RL_RESERVE_WHOLE that are kept from the lowest priority. They nest, so that is all of them. */
+static __u32 reserved(const struct rl_terms *terms)
 {
-	char given[RL_UNIT_TEXT], least[RL_UNIT_TEXT], most[RL_UNIT_TEXT], per[RL_UNIT_TEXT];
+	return (__u32)terms->reserve[0] + terms->reserve[1];
+}
 
-	if (unit == RL_PACKETS) {
-		rl_burst_print_packets(terms->burst_packets, given);
-		rl_burst_print_packets(1, least);
-		rl_burst_print_packets(largest_burst(rate, SMALLEST_PACKET), most);
-		rl_rate_print_packets(terms->packets_per_hour, per);
-	} else {
-		rl_burst_print_bytes(terms->burst_bytes, given);
-		rl_burst_print_bytes(RL_BURST_BYTES_MTU, least);
-		rl_burst_print_bytes(largest_burst(rate, SMALLEST_FRAME), most);
-		rl_rate_print_bits(terms->bits_per_second, per);
-	}
-	return rl_error_set(err, RL_ERROR_USAGE, ERANGE,
-			    "burst %s is out of range for the rate %s; expected %s to %s", given, per, least,
-			    most);
+/* What is kept of a burst: rounded up, so that who is kept from it never gets more than stated. At most the burst. */
+static u128 kept_of(u128 burst, __u32 parts)
+{
+	return (divide_up(burst * parts, RL_RESERVE_WHOLE) + RL_GCRA_TAG) & ~(u128)RL_GCRA_TAG;
+}
+
+/* The rule of the dearest packet, or NULL where each takes one token. */
+static const struct rl_cost *dearest_cost(const struct rl_terms *terms)
+{
+	const struct rl_cost *dearest = NULL;
+
+	for (int i = 0; i < terms->cost_count && i < RL_MAX_COSTS; i++)
+		if (terms->cost[i].tokens > (dearest ? dearest->tokens : 1))
+			dearest = &terms->cost[i];
+	return dearest;
+}
+
+/* Tokens that the dearest packet takes: what a bucket can't hold would never pass. */
+static __u64 dearest_packet(const struct rl_terms *terms, enum rl_unit unit)
+{
+	const struct rl_cost *cost = dearest_cost(terms);
+
+	if (unit == RL_BYTES)
+		return RL_BURST_BYTES_MTU;
+	return cost ? cost->tokens : SMALLEST_PACKET;
+}
+
+/*
+ * The smallest burst of which the lowest priority can still send the dearest packet; the reserve is less than the whole.
+ * In coarse units, as all of it is counted: first the time that leaves so much, by kept_of(), then the tokens that fill it,
+ * by burst_time().
+ */
+static __u64 least_burst(const struct rl_terms *terms, enum rl_unit unit, const struct rl_rate *rate)
+{
+	u128 packet = burst_time(rate, dearest_packet(terms, unit), unit_of[unit].smallest) >> SHIFT_MIN;
+	u128 time =
+	    divide_up(packet * RL_RESERVE_WHOLE, RL_RESERVE_WHOLE - reserved(terms)); /* < 2^(58 + 14) */
+
+	if (unit == RL_PACKETS)
+		return (__u64)divide_up(time, rl_gcra_cost(rate, 1) >> SHIFT_MIN);
+	return (__u64)(((time - 1) << RL_GCRA_FRAC) / rate->mult + 1); /* the last unit is begun */
 }
 
 static int refuse_rate(enum rl_unit unit, struct rl_error *err)
 {
 	char least[RL_UNIT_TEXT], most[RL_UNIT_TEXT];
 
-	if (unit == RL_PACKETS) {
-		rl_rate_print_packets(RL_PACKETS_PER_HOUR_MIN, least);
-		rl_rate_print_packets(RL_PACKETS_PER_HOUR_MAX, most);
-	} else {
-		rl_rate_print_bits(RL_BITS_MIN, least);
-		rl_rate_print_bits(RL_BITS_MAX, most);
-	}
 	return rl_error_set(err, RL_ERROR_USAGE, ERANGE, "the rate in %s is out of range; expected %s to %s",
-			    unit == RL_PACKETS ? "packets" : "bits", least, most);
+			    unit == RL_PACKETS ? "packets" : "bits",
+			    print_rate(unit, unit_of[unit].least, least),
+			    print_rate(unit, unit_of[unit].most, most));
+}
+
+/* No burst that the rate can have would do: the dearest packet, or the reserve, is too much for it. */
+static int refuse_every_burst(const struct rl_terms *terms, enum rl_unit unit, __u64 most,
+			      struct rl_error *err)
+{
+	char rate[RL_UNIT_TEXT], burst[RL_UNIT_TEXT], class[RL_CLASS_TEXT], reserve[RL_RESERVE_TEXT];
+	const struct rl_cost *cost = dearest_cost(terms);
+
+	print_rate(unit, rate_of(terms, unit), rate);
+	if (cost && !reserved(terms))
+		return rl_error_set(err, RL_ERROR_USAGE, ERANGE,
+				    "cost %s=%u is more than any bucket of the rate %s can hold; expected at "
+				    "most %llu, or a higher rate",
+				    rl_class_print(&cost->class, class), cost->tokens, rate, most);
+	return rl_error_set(
+	    err, RL_ERROR_USAGE, ERANGE,
+	    "reserve %s leaves the lowest priority less than one packet, even of the largest "
+	    "burst that the rate %s can have, %s; expected a smaller reserve, or a higher rate",
+	    rl_reserve_print(terms, reserve), rate, print_burst(unit, most, burst));
+}
+
+static int refuse_small_burst(const struct rl_terms *terms, enum rl_unit unit, __u64 burst, __u64 least,
+			      struct rl_error *err)
+{
+	char given[RL_UNIT_TEXT], wanted[RL_UNIT_TEXT], class[RL_CLASS_TEXT], reserve[RL_RESERVE_TEXT];
+	const struct rl_cost *cost = unit == RL_PACKETS ? dearest_cost(terms) : NULL;
+	char why[RL_RESERVE_TEXT + 80];
+
+	if (reserved(terms))
+		snprintf(why, sizeof(why), "leaves the lowest priority less than one %s under reserve %s",
+			 unit == RL_PACKETS ? "packet" : "full frame", rl_reserve_print(terms, reserve));
+	else if (cost)
+		snprintf(why, sizeof(why), "is less than one packet takes, by cost %s=%u",
+			 rl_class_print(&cost->class, class), cost->tokens);
+	else
+		snprintf(why, sizeof(why), "is less than one %s",
+			 unit == RL_PACKETS ? "packet" : "full frame and would starve TCP");
+	return rl_error_set(err, RL_ERROR_USAGE, ERANGE,
+			    "burst %s %s; expected at least %s, or leave it out for the default",
+			    print_burst(unit, burst, given), why, print_burst(unit, least, wanted));
+}
+
+static int check_burst(const struct rl_terms *terms, enum rl_unit unit, const struct rl_rate *rate,
+		       __u64 burst, struct rl_error *err)
+{
+	__u64 least = least_burst(terms, unit, rate), most = largest_burst(rate, unit_of[unit].smallest);
+	char given[RL_UNIT_TEXT], low[RL_UNIT_TEXT], high[RL_UNIT_TEXT], per[RL_UNIT_TEXT];
+
+	if (least > most)
+		return refuse_every_burst(terms, unit, most, err);
+	if (burst < least)
+		return refuse_small_burst(terms, unit, burst, least, err);
+	if (burst <= most)
+		return 0;
+	return rl_error_set(err, RL_ERROR_USAGE, ERANGE,
+			    "burst %s is out of range for the rate %s; expected %s to %s",
+			    print_burst(unit, burst, given), print_rate(unit, rate_of(terms, unit), per),
+			    print_burst(unit, least, low), print_burst(unit, most, high));
 }
 
 /* One unit of complete terms as a bucket's arithmetic; all zero where it isn't limited. */
 static int compute_unit(const struct rl_terms *terms, enum rl_unit unit, struct rl_rate *out,
 			struct rl_error *err)
 {
-	bool packets = unit == RL_PACKETS;
-	__u64 tokens = packets ? terms->packets_per_hour : terms->bits_per_second;
-	__u64 burst = packets ? terms->burst_packets : terms->burst_bytes;
-	__u64 least = packets ? RL_PACKETS_PER_HOUR_MIN : RL_BITS_MIN;
-	__u64 most = packets ? RL_PACKETS_PER_HOUR_MAX : RL_BITS_MAX;
-	__u64 smallest = packets ? SMALLEST_PACKET : SMALLEST_FRAME;
-	__u64 per_seconds = packets ? PER_HOUR : PER_BYTES;
+	__u64 tokens = rate_of(terms, unit);
+	__u64 burst = unit == RL_PACKETS ? terms->burst_packets : terms->burst_bytes;
 	struct rl_rate rate = {0};
+	int ret;
 
 	if (!tokens) {
 		*out = rate;
 		return 0;
 	}
-	if (tokens < least || tokens > most || compute_rate(tokens, per_seconds, smallest, &rate))
+	if (tokens < unit_of[unit].least || tokens > unit_of[unit].most ||
+	    compute_rate(tokens, unit_of[unit].per_seconds, unit_of[unit].smallest, &rate))
 		return refuse_rate(unit, err);
-	if (burst < (packets ? 1 : RL_BURST_BYTES_MTU))
-		return refuse_burst(terms, unit, &rate, err);
-	if (rl_rate_compute(tokens, per_seconds, burst, smallest, &rate))
-		return refuse_burst(terms, unit, &rate, err);
+	ret = check_burst(terms, unit, &rate, burst, err);
+	if (!ret)
+		ret =
+		    rl_rate_compute(tokens, unit_of[unit].per_seconds, burst, unit_of[unit].smallest, &rate);
+	if (ret)
+		return ret;
+	rate.kept[RL_PRIORITY_NORMAL] = (__u64)kept_of(rate.burst, terms->reserve[0]);
+	rate.kept[RL_PRIORITY_LOW] = (__u64)kept_of(rate.burst, reserved(terms));
 	*out = rate;
 	return 0;
 }
 
-static __u64 larger(__u64 a, __u64 b)
+/* 100 ms of the rate; never so little that it would be refused. */
+static void default_burst(struct rl_terms *terms, enum rl_unit unit)
 {
-	return a > b ? a : b;
-}
+	__u64 tokens = rate_of(terms, unit), *burst = burst_of(terms, unit);
+	struct rl_rate rate;
 
-/* 100 ms of each rate: a tenth of a second is 1/36000 hour, and bits / 80 bytes. */
-static void default_bursts(struct rl_terms *terms)
-{
-	if (terms->packets_per_hour && !terms->burst_packets)
-		terms->burst_packets =
-		    larger((__u64)divide_up(terms->packets_per_hour, 36000), RL_BURST_PACKETS_MIN);
-	if (terms->bits_per_second && !terms->burst_bytes)
-		terms->burst_bytes = larger((__u64)divide_up(terms->bits_per_second, 80), RL_BURST_BYTES_MIN);
+	if (!tokens || *burst ||
+	    compute_rate(tokens, unit_of[unit].per_seconds, unit_of[unit].smallest, &rate))
+		return;
+	*burst = larger((__u64)divide_up(tokens, unit_of[unit].tenths), unit_of[unit].burst_min);
+	*burst = larger(*burst, least_burst(terms, unit, &rate));
 }
 
 /* What is missing in what was given. */
-static int check_pairs(const struct rl_terms *terms, struct rl_error *err)
+static int check_pairs(const struct rl_target *target, const struct rl_terms *terms, struct rl_error *err)
 {
-	char burst[RL_UNIT_TEXT];
+	char burst[RL_UNIT_TEXT], object[RL_OBJECT_TEXT];
 
 	if (terms->burst_packets && !terms->packets_per_hour)
 		return rl_error_set(
@@ -190,60 +311,93 @@ static int check_pairs(const struct rl_terms *terms, struct rl_error *err)
 		    "burst %s is in bytes, and there is no rate in bits; add one, such as 10mbit, or give "
 		    "the burst in packets, such as 200p",
 		    rl_burst_print_bytes(terms->burst_bytes, burst));
-	if (!terms->packets_per_hour && !terms->bits_per_second)
-		return rl_error_set(
-		    err, RL_ERROR_USAGE, EINVAL,
-		    "no rate was given; expected one in packets, such as 100pps, in bits, such as 10mbit, "
-		    "or both");
-	return 0;
+	if (terms->packets_per_hour || terms->bits_per_second)
+		return 0;
+	/* A tenant without a rate can have a priority to give to its prefixes; a reserve would be of nothing. */
+	if (target->kind == RL_TARGET_TENANT && terms->priority < RL_PRIORITIES && !reserved(terms))
+		return 0;
+	return rl_error_set(
+	    err, RL_ERROR_USAGE, EINVAL,
+	    "no rate was given for %s; expected one in packets, such as 100pps, in bits, such as "
+	    "10mbit, or both",
+	    rl_object_print(target, &terms->class, object));
 }
 
-/* A bucket that can't hold one full frame would drop every full frame for ever. */
-static int check_frame(const struct rl_terms *terms, struct rl_error *err)
+/* `new` counts sources as packets. */
+static int check_new(const struct rl_target *target, const struct rl_terms *terms, struct rl_error *err)
 {
-	char given[RL_UNIT_TEXT], least[RL_UNIT_TEXT];
+	if (target->kind != RL_TARGET_NEW || !(terms->bits_per_second || terms->burst_bytes))
+		return 0;
+	return rl_error_set(
+	    err, RL_ERROR_USAGE, EINVAL,
+	    "new counts sources, not bits or bytes; expected a rate such as 20kpps: sources that "
+	    "are given a bucket a second, and a burst such as 2000");
+}
 
-	if (!terms->bits_per_second || terms->burst_bytes >= RL_BURST_BYTES_MTU)
+static int check_reserve(const struct rl_target *target, const struct rl_terms *terms, struct rl_error *err)
+{
+	char text[RL_TARGET_TEXT], reserve[RL_RESERVE_TEXT];
+
+	if (reserved(terms) < RL_RESERVE_WHOLE)
 		return 0;
 	return rl_error_set(
 	    err, RL_ERROR_USAGE, ERANGE,
-	    "burst %s is less than one full frame and would starve TCP; expected at least %s, or leave it "
-	    "out for the default",
-	    rl_burst_print_bytes(terms->burst_bytes, given), rl_burst_print_bytes(RL_BURST_BYTES_MTU, least));
+	    "reserve %s of %s leaves nothing to the lowest priority; expected less than 100%% in all",
+	    rl_reserve_print(terms, reserve), rl_target_print(target, text));
 }
 
-int rl_terms_complete(struct rl_terms *terms, struct rl_error *err)
+int rl_terms_complete(const struct rl_target *target, struct rl_terms *terms, struct rl_error *err)
 {
 	struct rl_terms complete = *terms;
 	struct rl_rate unused;
-	int ret = check_pairs(terms, err);
+	int ret = rl_words_check(target, terms, err);
 
-	if (ret)
-		return ret;
-	default_bursts(&complete);
-	ret = check_frame(&complete, err);
-	for (int unit = 0; unit < RL_UNITS && !ret; unit++)
+	if (!ret)
+		ret = check_new(target, terms, err);
+	if (!ret)
+		ret = check_reserve(target, terms, err);
+	if (!ret && terms->action == RL_ACTION_LIMIT)
+		ret = check_pairs(target, terms, err);
+	for (int unit = 0; unit < RL_UNITS && !ret; unit++) {
+		default_burst(&complete, (enum rl_unit)unit);
 		ret = compute_unit(&complete, (enum rl_unit)unit, &unused, err);
+	}
 	if (ret)
 		return ret;
 	*terms = complete;
 	return 0;
 }
 
-const char *rl_terms_print(const struct rl_terms *terms, char buf[RL_TERMS_TEXT])
+static const char *print_rates(const struct rl_terms *terms, char buf[RL_TERMS_TEXT])
 {
 	char rate[RL_UNIT_TEXT], burst[RL_UNIT_TEXT];
-	int len = 0;
+	int used = 0;
 
-	buf[0] = '\0';
+	if (!terms->packets_per_hour && !terms->bits_per_second)
+		return strcpy(buf, "no rate");
 	if (terms->packets_per_hour)
-		len = snprintf(buf, RL_TERMS_TEXT, "%s burst %s",
-			       rl_rate_print_packets(terms->packets_per_hour, rate),
-			       rl_burst_print_packets(terms->burst_packets, burst));
+		used = snprintf(buf, RL_TERMS_TEXT, "%s burst %s",
+				rl_rate_print_packets(terms->packets_per_hour, rate),
+				rl_burst_print_packets(terms->burst_packets, burst));
 	if (terms->bits_per_second)
-		snprintf(buf + len, RL_TERMS_TEXT - (size_t)len, "%s%s burst %s", len ? " and " : "",
+		snprintf(buf + used, RL_TERMS_TEXT - (size_t)used, "%s%s burst %s", used ? " and " : "",
 			 rl_rate_print_bits(terms->bits_per_second, rate),
 			 rl_burst_print_bytes(terms->burst_bytes, burst));
+	return buf;
+}
+
+const char *rl_terms_print(const struct rl_terms *terms, char buf[RL_TERMS_TEXT])
+{
+	char words[RL_WORDS_TEXT];
+	size_t used;
+
+	if (terms->action == RL_ACTION_LIMIT)
+		print_rates(terms, buf);
+	else
+		strcpy(buf, rl_action_name(terms->action));
+	used = strlen(buf);
+	if (rl_words_print(terms, words)[0])
+		snprintf(buf + used, RL_TERMS_TEXT - used, ", %s", words);
 	return buf;
 }
 
@@ -260,19 +414,19 @@ static void remember(struct rl_limit *limit, const struct rl_limit *old, __u64 n
 	limit->gen = old->gen + 1;
 }
 
-static int refuse_change(const struct rl_terms *terms, enum rl_unit unit, struct rl_error *err)
+static int refuse_change(const struct rl_limit *limit, enum rl_unit unit, struct rl_error *err)
 {
-	char rate[RL_UNIT_TEXT];
+	char rate[RL_UNIT_TEXT], object[RL_OBJECT_TEXT], target[RL_TARGET_TEXT], class[RL_CLASS_TEXT];
+	bool is_class = rl_class_is_set(&limit->terms.class);
 
-	if (unit == RL_PACKETS)
-		rl_rate_print_packets(terms->packets_per_hour, rate);
-	else
-		rl_rate_print_bits(terms->bits_per_second, rate);
 	return rl_error_set(
 	    err, RL_ERROR_USAGE, ERANGE,
-	    "what sources may owe under the present limit would take longer to pay back at %s than a bucket can remember; "
-	    "choose rate and burst nearer to the present ones, or forgive it: `rl-agent del-limit`, then set-limit",
-	    rate);
+	    "%s: what may be owed under the present limit would take longer to pay back at %s "
+	    "than a bucket can remember; choose rate and burst nearer to the present ones, or "
+	    "forgive it: `rl-agent del-limit %s%s%s`, then set-limit",
+	    rl_object_print(&limit->target, &limit->terms.class, object),
+	    print_rate(unit, rate_of(&limit->terms, unit), rate), rl_target_print(&limit->target, target),
+	    is_class ? " --class " : "", is_class ? rl_class_print(&limit->terms.class, class) : "");
 }
 
 /* Units to tokens and back, rounded up. A token takes mult * 2^8 / 2^RL_GCRA_FRAC units. */
@@ -307,7 +461,7 @@ static int inherit_owed(struct rl_limit *limit, const struct rl_limit *old, enum
 	}
 	owed = (units_of(tokens, rate->mult) + RL_GCRA_TAG) & ~(u128)RL_GCRA_TAG;
 	if (owed >= RL_GCRA_BURST_MAX)
-		return refuse_change(&limit->terms, unit, err);
+		return refuse_change(limit, unit, err);
 	rate->owed = larger(rate->owed, (__u64)owed);
 	return 0;
 }
@@ -321,17 +475,21 @@ static bool same_arithmetic(const struct rl_limit *a, const struct rl_limit *b)
 	return true;
 }
 
-/* `limit` takes the place of `old`: identity, history, and what its buckets may owe. */
+/* `limit` takes the place of `old`: identity, what hangs on it, history, and what its buckets may owe. */
 static int succeed(struct rl_limit *limit, const struct rl_limit *old, __u64 now, struct rl_error *err)
 {
 	int ret = 0;
 
 	limit->id = old->id;
 	limit->slot = old->slot;
+	limit->tenant = old->tenant;
+	limit->class_count = old->class_count;
+	memcpy(limit->class, old->class, sizeof(limit->class));
 	if (same_arithmetic(limit, old)) {
 		limit->gen = old->gen;
-		memcpy(limit->rate, old->rate, sizeof(limit->rate));
 		memcpy(limit->past, old->past, sizeof(limit->past));
+		for (int unit = 0; unit < RL_UNITS; unit++)
+			limit->rate[unit].owed = old->rate[unit].owed;
 		return 0;
 	}
 	remember(limit, old, now);
@@ -340,17 +498,57 @@ static int succeed(struct rl_limit *limit, const struct rl_limit *old, __u64 now
 	return ret;
 }
 
-int rl_limit_compute(const struct rl_prefix *target, const struct rl_terms *terms, const struct rl_limit *old,
+static __u8 level_of(const struct rl_target *target, const struct rl_terms *terms)
+{
+	static const __u8 levels[RL_TARGETS] = {
+	    [RL_TARGET_PREFIX] = RL_LEVEL_SOURCE,
+	    [RL_TARGET_TENANT] = RL_LEVEL_TENANT,
+	    [RL_TARGET_DEVICE] = RL_LEVEL_DEVICE,
+	    [RL_TARGET_NEW] = RL_LEVEL_NEW,
+	};
+
+	if (target->kind == RL_TARGET_PREFIX && rl_class_is_set(&terms->class))
+		return RL_LEVEL_CLASS;
+	return levels[target->kind];
+}
+
+/* Which sources have a bucket each, and whether there is only one. */
+static void set_granularity(const struct rl_target *target, const struct rl_terms *terms,
+			    struct rl_limit *limit)
+{
+	const struct rl_prefix *prefix = &target->prefix;
+	int family = prefix->family == 6;
+
+	limit->bits[0] = 32;
+	limit->bits[1] = 64; /* one host can pick any address of its /64 */
+	if (terms->per)
+		limit->bits[family] = terms->per;
+	if (target->kind != RL_TARGET_PREFIX || terms->shared ||
+	    (prefix->family && prefix->prefixlen - RL_PREFIX_FAMILY_BITS >= limit->bits[family]))
+		limit->flags |= RL_LIMIT_OWN_BUCKET;
+}
+
+int rl_limit_compute(const struct rl_target *target, const struct rl_terms *terms, const struct rl_limit *old,
 		     __u32 id, __u32 slot, __u64 now, struct rl_limit *out, struct rl_error *err)
 {
 	struct rl_limit limit = {
-	    .id = id, .slot = slot, .gen = 1, .prefixlen = target->prefixlen, .terms = *terms};
+	    .id = id,
+	    .slot = slot,
+	    .gen = 1,
+	    .flags = terms->shadow ? RL_LIMIT_SHADOW : 0,
+	    .level = level_of(target, terms),
+	    .action = terms->action,
+	    .priority = terms->priority,
+	    .cost_count = terms->cost_count,
+	    .target = *target,
+	    .terms = *terms,
+	};
 	int ret = 0;
 
+	memcpy(limit.cost, terms->cost, sizeof(limit.cost));
+	set_granularity(target, terms, &limit);
 	for (int unit = 0; unit < RL_UNITS && !ret; unit++)
 		ret = compute_unit(terms, (enum rl_unit)unit, &limit.rate[unit], err);
-	if (rl_target_is_source(target))
-		limit.flags |= RL_LIMIT_OWN_BUCKET;
 	if (!ret && old)
 		ret = succeed(&limit, old, now, err);
 	if (!ret)
@@ -361,7 +559,11 @@ int rl_limit_compute(const struct rl_prefix *target, const struct rl_terms *term
 void rl_limit_nd(struct rl_limit *out)
 {
 	struct rl_limit limit = {.gen = 1,
-				 .terms = {.packets_per_hour = 1000ULL * PER_HOUR, .burst_packets = 1000}};
+				 .level = RL_LEVEL_DEVICE,
+				 .priority = RL_PRIORITY_UNSET,
+				 .terms = {.packets_per_hour = 1000ULL * PER_HOUR,
+					   .burst_packets = 1000,
+					   .priority = RL_PRIORITY_UNSET}};
 
 	rl_rate_compute(limit.terms.packets_per_hour, PER_HOUR, limit.terms.burst_packets, SMALLEST_PACKET,
 			&limit.rate[RL_PACKETS]);

@@ -8,19 +8,40 @@
 #include "../bpf/rl_abi.h"
 #include "error.h"
 
-#define RL_BURST_PACKETS_MIN 16	   /* default burst: 100 ms of the rate, but at least this */
-#define RL_BURST_BYTES_MIN   16384 /* likewise */
+/* Terms of which nothing was said. A zero priority would be RL_PRIORITY_HIGH. */
+#define RL_TERMS_INIT                                                                                        \
+	{                                                                                                    \
+		.priority = RL_PRIORITY_UNSET                                                                \
+	}
+
+/* Default burst: 100 ms of the rate, but at least this, and at least what the dearest packet takes (see below). */
+#define RL_BURST_PACKETS_MIN 16
+#define RL_BURST_BYTES_MIN   16384
 #define RL_BURST_BYTES_MTU   1522 /* a full frame with two VLAN tags: a smaller byte burst would starve TCP */
 
 /*
- * Fill in the default bursts and check the whole: at least one rate; no burst without its rate; a byte burst
- * of at least one full frame; a burst that takes less than half the clock's wrap to refill. On error *terms
- * is untouched.
+ * Fill in the defaults and check the whole, for this target: what contradicts itself or the target is refused with the
+ * reason (RL_ERROR_USAGE). Default bursts; at least one rate (but for a tenant that only states a priority, and for allow
+ * and deny, which have none); no burst without its rate; a byte burst of at least one full frame, and a packet burst of
+ * at least the dearest packet's cost, both also in what a reserve leaves to the lowest priority; a burst that takes less
+ * than half the clock's wrap to refill; `new` counts sources, so its rate is in packets alone. What a target can have:
+ *
+ *              tenant  class  shared, per  cost  priority  reserve  shadow
+ *   prefix       x       x        x         x       x                 x
+ *   its class            x                                            x     one bucket where the target has one
+ *   tenant                                          x        x        x
+ *   device                                                   x        x
+ *   new                                                               x
+ *
+ * `per` lies between the target's own length and 32 or 128, and not with shared; not on `any`, which has two families.
+ * Allow and deny are of prefixes alone, without rates; they may have a tenant, and deny shadow.
+ * On error *terms is untouched.
  */
-int rl_terms_complete(struct rl_terms *terms, struct rl_error *err);
+int rl_terms_complete(const struct rl_target *target, struct rl_terms *terms, struct rl_error *err);
 
-/* "1kpps burst 2000p and 10mbit burst 256kb", for people. Returns buf. */
-#define RL_TERMS_TEXT 200
+/* "1kpps burst 2000p and 10mbit burst 256kb, tenant acme, shadow", "allow", for people: all that was said but target and
+ * class. Returns buf. */
+#define RL_TERMS_TEXT 560
 const char *rl_terms_print(const struct rl_terms *terms, char buf[RL_TERMS_TEXT]);
 
 /* One unit's arithmetic. `tokens` per `per_seconds` seconds (both > 0), `burst` tokens, and the smallest
@@ -28,11 +49,13 @@ const char *rl_terms_print(const struct rl_terms *terms, char buf[RL_TERMS_TEXT]
 int rl_rate_compute(__u64 tokens, __u64 per_seconds, __u64 burst, __u64 smallest, struct rl_rate *out);
 
 /*
- * The limit for `target` under complete terms. `old` is the limit it replaces in place (its id, slot and
+ * The limit for `target` under complete terms. `old` is the limit it replaces in place (its id, slot, classes, tenant and
  * history carry over, and its generation goes up where rate or burst changed), or NULL for a new one with the
- * given id and slot. `now` is CLOCK_MONOTONIC, ns: from then on debts shrink at the new rate.
+ * given id and slot. `now` is CLOCK_MONOTONIC, ns: from then on debts shrink at the new rate. The slots of a new one's
+ * classes and tenant are the caller's to fill in; so is a class's granularity (bits, RL_LIMIT_OWN_BUCKET), which its own
+ * terms don't say: it is its target's general limit's.
  */
-int rl_limit_compute(const struct rl_prefix *target, const struct rl_terms *terms, const struct rl_limit *old,
+int rl_limit_compute(const struct rl_target *target, const struct rl_terms *terms, const struct rl_limit *old,
 		     __u32 id, __u32 slot, __u64 now, struct rl_limit *out, struct rl_error *err);
 
 /* Neighbour discovery's budget: 1000 packets a second, burst 1000. */

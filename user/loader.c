@@ -7,20 +7,26 @@
 #include <linux/if_link.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "attached.h"
 #include "cleanup.h"
 #include "device.h"
+#include "clock.h"
 #include "limit.h"
+#include "policy.h"
+
 #include "rl_xdp.skel.h"
 
 #define RL_PROGRAM_NAME "rl_xdp" /* as it is called in bpf/rl_xdp.bpf.c */
 
+#define REGION_PLACES ((__u64)RL_ROW * RL_REGION_ROWS)
+
 struct rl_program {
 	struct rl_xdp *skel;
-	__u32 max_sources;
-	bool frags;
+	struct rl_load_options options;
 };
 
 /*
@@ -68,13 +74,81 @@ void rl_program_free(struct rl_program **program)
 	*program = NULL;
 }
 
-static int maps_set_up(struct rl_xdp *skel, const struct rl_state *state, bool fresh, __u32 max_sources)
+int rl_load_options_new(enum rl_store store, __u32 max_sources, struct rl_load_options *out,
+			struct rl_error *err)
 {
+	struct rl_load_options options = {.frags = true, .store = store, .max_sources = max_sources};
+
+	if (getrandom(options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
+		return rl_error_set(err, RL_ERROR_KERNEL, EIO, "the kernel gave no random numbers: %s",
+				    strerror(errno));
+	*out = options;
+	return 0;
+}
+
+int rl_load_options_kept(const struct rl_state *state, struct rl_load_options *out, struct rl_error *err)
+{
+	struct rl_meta meta;
+	int rc = rl_state_meta(state, &meta, err);
+
+	if (rc)
+		return rc;
+	*out = (struct rl_load_options){
+	    .frags = true,
+	    .store = (enum rl_store)meta.store,
+	    .max_sources = (__u32)meta.max_sources,
+	    .seed = {meta.seed[0], meta.seed[1]},
+	};
+	return 0;
+}
+
+/* 1.6 places for each source of a family, so that a row that is full is an exception (rl_table.h). At least one region. */
+static __u32 regions_of(const struct rl_load_options *options)
+{
+	__u64 places = (options->max_sources * 16ULL + 9) / 10;
+
+	if (options->store == RL_STORE_LRU || places <= REGION_PLACES)
+		return 1;
+	return (__u32)((places + REGION_PLACES - 1) / REGION_PLACES);
+}
+
+/* One that the store doesn't use keeps its one entry. */
+static int maps_size(struct rl_xdp *skel, const struct rl_load_options *options)
+{
+	struct bpf_map *const by_row[] = {skel->maps.rl_rows4, skel->maps.rl_rows6, skel->maps.rl_address6,
+					  skel->maps.rl_tally4, skel->maps.rl_tally6};
+	__u32 regions = regions_of(options);
+	int rc = bpf_map__set_max_entries(skel->maps.rl_locks, 2 * regions + RL_GROUP_REGIONS);
+
 	/* The LRU map's CPUs hold up to 128 free entries each back from the others: more than were asked for, or sources
 	 * that fit would be evicted. */
-	if (fresh)
-		return bpf_map__set_max_entries(skel->maps.rl_sources,
-						max_sources + 256 * (__u32)rl_possible_cpus());
+	if (options->store == RL_STORE_LRU)
+		return rc ? rc
+			  : bpf_map__set_max_entries(skel->maps.rl_sources,
+						     options->max_sources + 256 * (__u32)rl_possible_cpus());
+	for (size_t i = 0; !rc && i < sizeof(by_row) / sizeof(by_row[0]); i++)
+		rc = bpf_map__set_max_entries(by_row[i], regions * RL_REGION_ROWS);
+	return rc;
+}
+
+static void variables_set(struct rl_xdp *skel, const struct rl_load_options *options)
+{
+	skel->rodata->rl_device_slot = options->slot;
+	skel->rodata->rl_store_lru = options->store == RL_STORE_LRU;
+	memcpy(skel->bss->rl_table.seed, options->seed, sizeof(options->seed));
+	skel->bss->rl_table.regions = regions_of(options);
+	rl_limit_nd(&skel->bss->rl_nd_limit);
+	bpf_program__set_flags(skel->progs.rl_xdp, options->frags ? BPF_F_XDP_HAS_FRAGS : 0);
+}
+
+int rl_skeleton_prepare(struct rl_xdp *skel, const struct rl_load_options *options)
+{
+	variables_set(skel, options);
+	return maps_size(skel, options);
+}
+
+static int maps_reuse(struct rl_xdp *skel, const struct rl_state *state)
+{
 	for (int i = 0; i < RL_MAPS; i++) {
 		struct bpf_map *map = bpf_object__find_map_by_name(skel->obj, rl_map_name(i));
 		int rc = map ? bpf_map__reuse_fd(map, state->map[i]) : -ENOENT;
@@ -118,12 +192,9 @@ int rl_program_load(const struct rl_state *state, bool fresh, const struct rl_lo
 	program->skel = rl_xdp__open();
 	if (!program->skel)
 		return load_error(-errno, options, fresh, err);
-	program->max_sources = options->max_sources;
-	program->frags = options->frags;
-	program->skel->rodata->rl_device_slot = options->slot;
-	rl_limit_nd(&program->skel->bss->rl_nd_limit);
-	bpf_program__set_flags(program->skel->progs.rl_xdp, options->frags ? BPF_F_XDP_HAS_FRAGS : 0);
-	rc = maps_set_up(program->skel, state, fresh, options->max_sources);
+	program->options = *options;
+	variables_set(program->skel, options);
+	rc = fresh ? maps_size(program->skel, options) : maps_reuse(program->skel, state);
 	if (!rc)
 		rc = rl_xdp__load(program->skel);
 	if (rc)
@@ -144,27 +215,38 @@ static int map_pin(const struct rl_program *program, const struct rl_state *stat
 	return 0;
 }
 
-int rl_program_pin(const struct rl_program *program, const struct rl_state *state, struct rl_error *err)
+int rl_skeleton_settle(const struct rl_xdp *skel, const struct rl_load_options *options, __u64 cookie,
+		       enum rl_when_full when_full)
 {
+	const struct rl_settings settings = {.when_full = when_full};
 	const struct rl_meta meta = {
 	    .abi = RL_ABI_VERSION,
 	    .next_limit_id = 1,
-	    .max_sources = program->max_sources,
-	    .netns_cookie = state->cookie,
+	    .max_sources = options->max_sources,
+	    .netns_cookie = cookie,
+	    .seed = {options->seed[0], options->seed[1]},
+	    .store = options->store,
+	    .regions = options->store == RL_STORE_TABLE ? regions_of(options) : 0,
 	};
-	int fd = bpf_map__fd(program->skel->maps.rl_meta);
-	__u32 zero = 0;
+	__u32 only = 0;
 
-	if (bpf_map_update_elem(fd, &zero, &meta, BPF_ANY))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the state's settings: %s",
-				    strerror(errno));
-	for (int i = 0; i < RL_MAPS; i++) {
-		int rc = i == RL_MAP_META ? 0 : map_pin(program, state, i, err);
+	if (bpf_map_update_elem(bpf_map__fd(skel->maps.rl_settings), &only, &settings, BPF_ANY) ||
+	    bpf_map_update_elem(bpf_map__fd(skel->maps.rl_meta), &only, &meta, BPF_ANY))
+		return -errno;
+	return 0;
+}
 
-		if (rc)
-			return rc;
-	}
-	return map_pin(program, state, RL_MAP_META, err);
+int rl_program_pin(const struct rl_program *program, const struct rl_state *state,
+		   enum rl_when_full when_full, struct rl_error *err)
+{
+	int rc = rl_skeleton_settle(program->skel, &program->options, state->cookie, when_full);
+
+	if (rc)
+		return rl_error_set(err, RL_ERROR_KERNEL, -rc, "can't write the state's settings: %s",
+				    strerror(-rc));
+	for (int i = 0; !rc && i < RL_MAPS; i++)
+		rc = i == RL_MAP_META ? 0 : map_pin(program, state, i, err);
+	return rc ? rc : map_pin(program, state, RL_MAP_META, err);
 }
 
 static void program_name(__u32 id, char *buf, size_t size)
@@ -273,66 +355,55 @@ static int attach_refused(int code, const struct rl_program *program, __u32 ifin
 	if (mode == RL_MODE_NATIVE)
 		return native_refused(code, name,
 				      driver_reason(bpf_program__fd(program->skel->progs.rl_xdp), ifindex),
-				      program->frags, err);
+				      program->options.frags, err);
 	return rl_error_set(err, RL_ERROR_KERNEL, code, "%s refused generic XDP: %s; nothing was attached",
 			    name, strerror(code));
 }
 
-static int device_write(const struct rl_state *state, __u32 slot, const struct rl_device *device,
+/* A new device begins with no counts, whoever had the slot before. */
+static int device_enter(const struct rl_state *state, __u32 slot, const struct rl_device *device,
 			struct rl_error *err)
 {
-	if (bpf_map_update_elem(state->map[RL_MAP_DEVICES], &slot, device, BPF_ANY))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the devices' map: %s",
-				    strerror(errno));
-	return 0;
-}
-
-/* A new device begins with no counts, whoever had the slot before. */
-static int device_enter(const struct rl_state *state, __u32 slot, __u32 ifindex, const char *name,
-			enum rl_mode mode, struct rl_error *err)
-{
-	struct rl_device device = {
-	    .flags = RL_DEVICE_ATTACHED,
-	    .ifindex = ifindex,
-	    .mode = mode,
-	    .since = (__u64)time(NULL),
-	};
+	struct rl_device entered = *device;
 	RL_FREE struct rl_device_count *zero = calloc((size_t)rl_possible_cpus(), sizeof(*zero));
 
-	snprintf(device.name, sizeof(device.name), "%s", name);
+	entered.flags |= RL_DEVICE_ATTACHED;
+	entered.since = (__u64)time(NULL);
+	entered.limit = rl_policy_device(state, device->name);
 	if (!zero)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
 	if (bpf_map_update_elem(state->map[RL_MAP_DEVICE_COUNT], &slot, zero, BPF_ANY))
 		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't zero the device's counters: %s",
 				    strerror(errno));
-	return device_write(state, slot, &device, err);
+	return rl_attached_write(state, slot, &entered, err);
 }
 
 int rl_program_attach(const struct rl_program *program, const struct rl_state *state, __u32 slot,
-		      __u32 ifindex, const char *name, enum rl_mode mode, struct rl_error *err)
+		      const struct rl_device *device, struct rl_error *err)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, options,
-		    .flags = mode == RL_MODE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
+		    .flags = device->mode == RL_MODE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
 	int program_fd = bpf_program__fd(program->skel->progs.rl_xdp);
 	const struct rl_device none = {};
 	struct rl_error ignored;
 	RL_CLOSE int link = -1;
 	char path[RL_PATH_LEN];
-	int rc = device_enter(state, slot, ifindex, name, mode, err);
+	int rc = device_enter(state, slot, device, err);
 
 	if (rc)
 		return rc;
 	rl_state_link_path(state, slot, path);
 	unlink(path); /* a device that is gone had the slot */
-	link = bpf_link_create(program_fd, (int)ifindex, BPF_XDP, &options);
+	link = bpf_link_create(program_fd, (int)device->ifindex, BPF_XDP, &options);
 	if (link < 0)
-		rc = attach_refused(errno, program, ifindex, name, mode, err);
+		rc = attach_refused(errno, program, device->ifindex, device->name, (enum rl_mode)device->mode,
+				    err);
 	else if (bpf_obj_pin(link, path))
 		rc =
 		    rl_error_set(err, RL_ERROR_KERNEL, errno,
 				 "can't pin the link as %s: %s; nothing was attached", path, strerror(errno));
 	if (rc)
-		device_write(state, slot, &none, &ignored);
+		rl_attached_write(state, slot, &none, &ignored);
 	return rc;
 }
 

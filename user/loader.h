@@ -11,10 +11,19 @@
 struct rl_program; /* a loaded program and its maps, not attached to anything yet */
 
 struct rl_load_options {
-	__u32 slot;	   /* the device's slot in the per-device maps */
-	__u32 max_sources; /* size of a new sources' map */
-	bool frags;	   /* accept frames of several buffers */
+	__u32 slot;	     /* the device's slot in the per-device maps */
+	bool frags;	     /* accept frames of several buffers */
+	enum rl_store store; /* the rest is the state's, and has to be what it was made with */
+	__u32 max_sources;   /* that the store has room for */
+	__u64 seed[2];	     /* of the table's hash */
 };
+
+/* Options for a new state: a seed that nobody can guess. */
+int rl_load_options_new(enum rl_store store, __u32 max_sources, struct rl_load_options *out,
+			struct rl_error *err);
+
+/* Options for a state that is there. */
+int rl_load_options_kept(const struct rl_state *state, struct rl_load_options *out, struct rl_error *err);
 
 /*
  * Load the program. With `fresh` its maps are new; otherwise they are the open ones of `state`.
@@ -26,11 +35,13 @@ void rl_program_free(struct rl_program **program);
 
 /* Pin the maps of a program that was loaded fresh, the meta map last. Killed on the way: unfinished
  * (state.h). */
-int rl_program_pin(const struct rl_program *program, const struct rl_state *state, struct rl_error *err);
+int rl_program_pin(const struct rl_program *program, const struct rl_state *state,
+		   enum rl_when_full when_full, struct rl_error *err);
 
-/* Attach to a device, and pin the link as the slot's. Every refusal of the kernel is explained. */
+/* Attach to a device, and pin the link as the slot's. `device`: its index, name, mode and flags (RL_DEVICE_SHADOW); the
+ * rest is filled in. Every refusal of the kernel is explained. */
 int rl_program_attach(const struct rl_program *program, const struct rl_state *state, __u32 slot,
-		      __u32 ifindex, const char *name, enum rl_mode mode, struct rl_error *err);
+		      const struct rl_device *device, struct rl_error *err);
 
 /* Put the program in the place of the one that the slot's link runs: no packet is seen by neither or both. */
 int rl_program_replace(const struct rl_program *program, const struct rl_state *state, __u32 slot,
@@ -38,6 +49,16 @@ int rl_program_replace(const struct rl_program *program, const struct rl_state *
 
 /* -EBUSY with a text that names it where a program that isn't ours is on the device. */
 int rl_device_check_foreign(__u32 ifindex, const char *name, struct rl_error *err);
+
+/*
+ * The two steps of loading that need the skeleton, for whoever loads the program without pinning it (tests, benchmark):
+ * a skeleton that was opened, made ready to be loaded over new maps; and what its state and its packets read, written once
+ * it is loaded. 0 or a negative errno.
+ */
+struct rl_xdp;
+int rl_skeleton_prepare(struct rl_xdp *skel, const struct rl_load_options *options);
+int rl_skeleton_settle(const struct rl_xdp *skel, const struct rl_load_options *options, __u64 cookie,
+		       enum rl_when_full when_full);
 
 /* Take what libbpf says: to stderr if `verbose`, otherwise it only serves error texts. Before any use of libbpf. */
 void rl_loader_log(bool verbose);

@@ -10,10 +10,12 @@
 
 #include "cmd.h"
 #include "loader.h"
+#include "view.h"
 
 static const struct rl_command *const commands[] = {
-    &rl_cmd_attach, &rl_cmd_detach, &rl_cmd_set_limit, &rl_cmd_del_limit, &rl_cmd_list,	 &rl_cmd_stats,
-    &rl_cmd_status, &rl_cmd_top,    &rl_cmd_pause,     &rl_cmd_resume,	  &rl_cmd_probe,
+    &rl_cmd_attach, &rl_cmd_detach, &rl_cmd_set_limit, &rl_cmd_del_limit, &rl_cmd_allow,
+    &rl_cmd_deny,   &rl_cmd_list,   &rl_cmd_stats,     &rl_cmd_explain,	  &rl_cmd_top,
+    &rl_cmd_reset,  &rl_cmd_status, &rl_cmd_pause,     &rl_cmd_resume,	  &rl_cmd_probe,
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -131,8 +133,8 @@ static void error_print(const struct rl_error *err, bool json)
 	fprintf(stderr, "rl-agent: %s\n", err->text);
 	if (!json)
 		return;
-	object = json_pack("{s:i, s:{s:i, s:s}}", "schema_version", 1, "error", "code", exit_code(err),
-			   "message", err->text);
+	object = json_pack("{s:i, s:{s:i, s:s}}", "schema_version", RL_VIEW_SCHEMA_VERSION, "error", "code",
+			   exit_code(err), "message", err->text);
 	if (object) {
 		json_dumpf(object, stdout, JSON_INDENT(2));
 		putchar('\n');

@@ -9,10 +9,9 @@
 
 #include "cleanup.h"
 #include "clock.h"
-#include "target.h"
+#include "prefix.h"
 
-#define SOURCES_CHUNK 16384 /* entries of one batch read: 1.4 MB of keys and values */
-#define SLOTS_CHUNK   4096  /* slots of one batch read; each holds a value per possible CPU */
+#define SLOTS_CHUNK 4096 /* slots of one batch read; each holds a value per possible CPU */
 
 /* Where a slot's or an id's limit stands in the snapshot. */
 struct limit_ref {
@@ -83,28 +82,29 @@ typedef void (*slot_use)(struct rl_snapshot *snapshot, __u32 limit, const void *
 static void use_limit_count(struct rl_snapshot *snapshot, __u32 limit, const void *value, int cpus)
 {
 	const struct rl_limit_count *counts = value;
+	struct rl_limit_count *sum = &snapshot->limits[limit].count;
 
 	for (int cpu = 0; cpu < cpus; cpu++) {
-		add_count(&snapshot->limits[limit].count.passed, &counts[cpu].passed);
-		add_count(&snapshot->limits[limit].count.dropped, &counts[cpu].dropped);
+		add_count(&sum->passed, &counts[cpu].passed);
+		add_count(&sum->dropped, &counts[cpu].dropped);
+		add_count(&sum->shadow, &counts[cpu].shadow);
 	}
 }
 
 /* There is room: the caller reserved one source a limit. */
 static void use_own(struct rl_snapshot *snapshot, __u32 limit, const void *value, int cpus)
 {
-	const struct rl_limit_stats *owner = &snapshot->limits[limit];
+	const struct rl_limit *owner = &snapshot->limits[limit].limit;
 	const struct rl_source *source = value;
 
 	(void)cpus;
-	if (!(owner->limit.flags & RL_LIMIT_OWN_BUCKET) ||
-	    !(source->passed.packets | source->dropped.packets))
+	if (owner->level != RL_LEVEL_SOURCE || !(owner->flags & RL_LIMIT_OWN_BUCKET) ||
+	    source->key != owner->id || !(source->tally.passed.packets | source->tally.dropped.packets))
 		return;
 	snapshot->sources[snapshot->source_count++] = (struct rl_source_stats){
-	    .source = owner->target,
+	    .source = owner->target.prefix,
 	    .limit = limit,
-	    .passed = source->passed,
-	    .dropped = source->dropped,
+	    .tally = source->tally,
 	};
 }
 
@@ -183,69 +183,44 @@ static int reserve_sources(struct rl_snapshot *snapshot, size_t more, size_t *ro
 	return 0;
 }
 
-static void add_sources(struct rl_snapshot *snapshot, const struct limit_index *index,
-			const struct rl_source_key *keys, const struct rl_source *values, __u32 count)
+/* What the reading of sources fills, and by what it finds their limits. */
+struct reading {
+	struct rl_snapshot *snapshot;
+	const struct limit_index *index;
+	const struct limit_ref *last; /* of the source before: often the next one's too */
+	size_t room;
+	struct rl_error *err;
+};
+
+/* Classes' buckets aren't sources of their own: what became of their packets is in the general limit's. */
+static int add_source(void *context, const struct rl_source_place *place)
 {
-	const struct limit_ref *ref = NULL;
+	struct reading *reading = context;
+	struct rl_snapshot *snapshot = reading->snapshot;
+	struct limit_ref wanted = {.id = place->limit_id};
+	const struct rl_limit *limit;
 
-	for (__u32 i = 0; i < count; i++) {
-		struct limit_ref wanted = {.id = keys[i].limit_id};
-
-		if (!ref || ref->id != wanted.id)
-			ref = bsearch(&wanted, index->by_id, snapshot->limit_count, sizeof(wanted),
-				      compare_ids);
-		if (!ref)
-			continue;
-		snapshot->sources[snapshot->source_count++] = (struct rl_source_stats){
-		    .source = rl_target_of_key(&keys[i]),
-		    .limit = ref->limit,
-		    .passed = values[i].passed,
-		    .dropped = values[i].dropped,
-		};
-	}
-}
-
-/*
- * The dynamic sources. The kernel's batch read of a hash map goes bucket by bucket, each under its lock, so
- * it ends and skips nothing while sources come and go; a walk by get_next_key would start over at each
- * evicted key.
- */
-static int read_dynamic_sources(const struct rl_state *state, const struct limit_index *index, size_t *room,
-				struct rl_snapshot *snapshot, struct rl_error *err)
-{
-	__u32 chunk = SOURCES_CHUNK, batch = 0, count;
-	bool first = true;
-
-	for (;;) {
-		RL_FREE struct rl_source_key *keys = malloc(chunk * sizeof(*keys));
-		RL_FREE struct rl_source *values = malloc(chunk * sizeof(*values));
-		int rc = 0;
-
-		if (!keys || !values)
-			return out_of_memory(err);
-		while (!rc) {
-			count = chunk;
-			rc = bpf_map_lookup_batch(state->map[RL_MAP_SOURCES], first ? NULL : &batch, &batch,
-						  keys, values, &count, NULL);
-			if (rc && rc != -ENOENT)
-				break;
-			if (reserve_sources(snapshot, count, room, err))
-				return -ENOMEM;
-			add_sources(snapshot, index, keys, values, count);
-			first = false;
-		}
-		if (rc == -ENOENT)
-			return 0;
-		/* One bucket of the hash holds more than a whole chunk. */
-		if (rc != -ENOSPC || chunk > UINT32_MAX / 2)
-			return read_failed(err, RL_MAP_SOURCES, -rc);
-		chunk *= 2;
-	}
+	if (!reading->last || reading->last->id != wanted.id)
+		reading->last = bsearch(&wanted, reading->index->by_id, snapshot->limit_count, sizeof(wanted),
+					compare_ids);
+	if (!reading->last)
+		return 0;
+	limit = &snapshot->limits[reading->last->limit].limit;
+	if (limit->level != RL_LEVEL_SOURCE)
+		return 0;
+	if (reserve_sources(snapshot, 1, &reading->room, reading->err))
+		return -ENOMEM;
+	snapshot->sources[snapshot->source_count++] = (struct rl_source_stats){
+	    .source = rl_prefix_cut(place->family, place->addr, rl_source_bits(limit, place->family)),
+	    .limit = reading->last->limit,
+	    .tally = place->tally,
+	};
+	return 0;
 }
 
 /* Sorting moves these instead of the sources, and mostly needs to look no further than the key. */
 struct sort_item {
-	__u64 key; /* orders as rl_target_compare() does, where it differs */
+	__u64 key; /* orders as rl_prefix_compare() does, where it differs */
 	const struct rl_source_stats *source;
 };
 
@@ -265,7 +240,7 @@ static int compare_items(const void *a, const void *b)
 
 	if (x->key != y->key)
 		return x->key > y->key ? 1 : -1;
-	order = rl_target_compare(&x->source->source, &y->source->source);
+	order = rl_prefix_compare(&x->source->source, &y->source->source);
 	return order ? order : (x->source->limit > y->source->limit) - (x->source->limit < y->source->limit);
 }
 
@@ -289,53 +264,51 @@ static int sort_sources(struct rl_snapshot *snapshot, struct rl_error *err)
 	return 0;
 }
 
-static int read_sources(const struct rl_state *state, const struct limit_index *index,
+static int read_sources(struct rl_sources *sources, const struct limit_index *index,
 			struct rl_snapshot *snapshot, struct rl_error *err)
 {
-	size_t room = 0;
+	struct reading reading = {.snapshot = snapshot, .index = index, .err = err};
 	int rc;
 
-	rc = reserve_sources(snapshot, snapshot->limit_count, &room, err);
+	rc = reserve_sources(snapshot, snapshot->limit_count, &reading.room, err);
 	if (!rc)
-		rc =
-		    read_slots(state, RL_MAP_OWN, sizeof(struct rl_source), 1, index, use_own, snapshot, err);
+		rc = read_slots(sources->state, RL_MAP_OWN, sizeof(struct rl_source), 1, index, use_own,
+				snapshot, err);
 	if (!rc)
-		rc = read_dynamic_sources(state, index, &room, snapshot, err);
+		rc = rl_sources_read(sources, add_source, &reading, err);
 	return rc ? rc : sort_sources(snapshot, err);
 }
 
 static int read_limits(const struct rl_state *state, struct rl_snapshot *snapshot, struct rl_error *err)
 {
-	RL_FREE struct rl_policy_entry *entries = NULL;
+	RL_FREE struct rl_limit *limits = NULL;
 	size_t count = 0;
-	int rc = rl_policy_read(state, &entries, &count, err);
+	int rc = rl_policy_read(state, &limits, &count, err);
 
 	if (rc)
 		return rc;
 	snapshot->limits = calloc(count + 1, sizeof(*snapshot->limits));
 	if (!snapshot->limits)
 		return out_of_memory(err);
-	for (size_t i = 0; i < count; i++) {
-		snapshot->limits[i].target = entries[i].target;
-		snapshot->limits[i].limit = entries[i].limit;
-	}
+	for (size_t i = 0; i < count; i++)
+		snapshot->limits[i].limit = limits[i];
 	snapshot->limit_count = count;
 	rl_tenants_inherit(snapshot->limits, count);
 	return 0;
 }
 
 /* The counters and the sources of the limits read before. */
-static int read_slotted(const struct rl_state *state, unsigned int parts, struct rl_snapshot *snapshot,
+static int read_slotted(struct rl_sources *sources, unsigned int parts, struct rl_snapshot *snapshot,
 			struct rl_error *err)
 {
 	__attribute__((cleanup(limit_index_free))) struct limit_index index = {};
 	int rc = limit_index_build(snapshot, &index, err);
 
 	if (!rc && (parts & RL_SNAPSHOT_COUNTS))
-		rc = read_slots(state, RL_MAP_LIMIT_COUNT, sizeof(struct rl_limit_count), rl_possible_cpus(),
-				&index, use_limit_count, snapshot, err);
+		rc = read_slots(sources->state, RL_MAP_LIMIT_COUNT, sizeof(struct rl_limit_count),
+				rl_possible_cpus(), &index, use_limit_count, snapshot, err);
 	if (!rc && (parts & RL_SNAPSHOT_SOURCES))
-		rc = read_sources(state, &index, snapshot, err);
+		rc = read_sources(sources, &index, snapshot, err);
 	return rc;
 }
 
@@ -381,31 +354,43 @@ static int read_devices(const struct rl_state *state, struct rl_snapshot *snapsh
 	return rc;
 }
 
-static int read_meta(const struct rl_state *state, struct rl_meta *out, struct rl_error *err)
+static int read_only_element(const struct rl_state *state, enum rl_map map, void *out, struct rl_error *err)
 {
 	const __u32 only = 0;
-	int rc = bpf_map_lookup_elem(state->map[RL_MAP_META], &only, out);
+	int rc = bpf_map_lookup_elem(state->map[map], &only, out);
 
-	return rc ? read_failed(err, RL_MAP_META, -rc) : 0;
+	return rc ? read_failed(err, map, -rc) : 0;
 }
 
-int rl_snapshot_take(const struct rl_state *state, unsigned int parts, struct rl_snapshot *out,
-		     struct rl_error *err)
+int rl_snapshot_take_from(struct rl_sources *sources, unsigned int parts, struct rl_snapshot *out,
+			  struct rl_error *err)
 {
 	RL_SNAPSHOT struct rl_snapshot snapshot = {.time = rl_clock_ns()};
-	int rc = read_meta(state, &snapshot.meta, err);
+	const struct rl_state *state = sources->state;
+	int rc = read_only_element(state, RL_MAP_META, &snapshot.meta, err);
 
+	if (!rc)
+		rc = read_only_element(state, RL_MAP_SETTINGS, &snapshot.settings, err);
 	if (!rc && (parts & RL_SNAPSHOT_DEVICES))
 		rc = read_devices(state, &snapshot, err);
 	if (!rc && (parts & RL_SNAPSHOT_LIMITS))
 		rc = read_limits(state, &snapshot, err);
 	if (!rc && (parts & (RL_SNAPSHOT_COUNTS | RL_SNAPSHOT_SOURCES)))
-		rc = read_slotted(state, parts, &snapshot, err);
+		rc = read_slotted(sources, parts, &snapshot, err);
 	if (rc)
 		return rc;
 	*out = snapshot;
 	snapshot = (struct rl_snapshot){};
 	return 0;
+}
+
+int rl_snapshot_take(const struct rl_state *state, unsigned int parts, struct rl_snapshot *out,
+		     struct rl_error *err)
+{
+	RL_SOURCES struct rl_sources sources = {};
+	int rc = rl_sources_open(state, &sources, err);
+
+	return rc ? rc : rl_snapshot_take_from(&sources, parts, out, err);
 }
 
 void rl_snapshot_free(struct rl_snapshot *snapshot)
@@ -435,14 +420,51 @@ struct rl_count rl_device_dropped(const struct rl_device_count *count)
 	return sum_reasons(count, RL_DROP_FIRST, RL_REASONS);
 }
 
+struct rl_count rl_device_shadow(const struct rl_device_count *count)
+{
+	return sum_reasons(count, RL_SHADOW_FIRST, RL_DROP_FIRST);
+}
+
+const struct rl_limit_stats *rl_snapshot_slot(const struct rl_snapshot *snapshot, __u32 slot)
+{
+	for (size_t i = 0; slot && i < snapshot->limit_count; i++)
+		if (snapshot->limits[i].limit.slot == slot)
+			return &snapshot->limits[i];
+	return NULL;
+}
+
 const char *rl_reason_name(enum rl_reason reason)
 {
 	static const char *const names[] = {
-	    [RL_PASS_NO_LIMIT] = "no_limit",   [RL_PASS_LIMIT] = "within_limit",
-	    [RL_PASS_NOT_IP] = "not_ip",       [RL_PASS_ND] = "neighbour_discovery",
-	    [RL_PASS_PAUSED] = "paused",       [RL_PASS_UNPARSED] = "unparsed",
-	    [RL_PASS_MALFORMED] = "malformed", [RL_PASS_NO_BUCKET] = "no_bucket",
-	    [RL_DROP_SOURCE] = "source_limit", [RL_DROP_CONTENDED] = "contended",
+	    [RL_PASS_NO_LIMIT] = "no_limit",
+	    [RL_PASS_LIMIT] = "within_limit",
+	    [RL_PASS_ALLOWED] = "allowed",
+	    [RL_PASS_NOT_IP] = "not_ip",
+	    [RL_PASS_ND] = "neighbour_discovery",
+	    [RL_PASS_PAUSED] = "paused",
+	    [RL_PASS_UNPARSED] = "unparsed",
+	    [RL_PASS_MALFORMED] = "malformed",
+	    [RL_PASS_AGGREGATE] = "aggregated",
+	    [RL_PASS_OPEN] = "table_full_open",
+	    [RL_PASS_ERROR] = "internal_error",
+	    [RL_SHADOW_SOURCE] = "shadow_source_limit",
+	    [RL_SHADOW_CLASS] = "shadow_class_limit",
+	    [RL_SHADOW_TENANT] = "shadow_tenant_limit",
+	    [RL_SHADOW_DEVICE] = "shadow_device_limit",
+	    [RL_SHADOW_NEW] = "shadow_new_source",
+	    [RL_SHADOW_AGGREGATE] = "shadow_aggregate_limit",
+	    [RL_SHADOW_FULL] = "shadow_table_full",
+	    [RL_SHADOW_DENIED] = "shadow_denied",
+	    [RL_SHADOW_CONTENDED] = "shadow_contended",
+	    [RL_DROP_SOURCE] = "source_limit",
+	    [RL_DROP_CLASS] = "class_limit",
+	    [RL_DROP_TENANT] = "tenant_limit",
+	    [RL_DROP_DEVICE] = "device_limit",
+	    [RL_DROP_NEW] = "new_source",
+	    [RL_DROP_AGGREGATE] = "aggregate_limit",
+	    [RL_DROP_FULL] = "table_full",
+	    [RL_DROP_DENIED] = "denied",
+	    [RL_DROP_CONTENDED] = "contended",
 	};
 
 	_Static_assert(sizeof(names) / sizeof(names[0]) == RL_REASONS, "each reason has a name");
@@ -457,6 +479,23 @@ const char *rl_mode_name(enum rl_mode mode)
 	return mode < RL_MODES ? names[mode] : "unknown";
 }
 
+const char *rl_store_name(enum rl_store store)
+{
+	static const char *const names[] = {[RL_STORE_TABLE] = "table", [RL_STORE_LRU] = "lru"};
+
+	_Static_assert(sizeof(names) / sizeof(names[0]) == RL_STORES, "each store has a name");
+	return store < RL_STORES ? names[store] : "unknown";
+}
+
+const char *rl_when_full_name(enum rl_when_full policy)
+{
+	static const char *const names[] = {
+	    [RL_FULL_AGGREGATE] = "aggregate", [RL_FULL_OPEN] = "open", [RL_FULL_CLOSED] = "closed"};
+
+	_Static_assert(sizeof(names) / sizeof(names[0]) == RL_FULLS, "each way has a name");
+	return policy < RL_FULLS ? names[policy] : "unknown";
+}
+
 void rl_tenants_inherit(struct rl_limit_stats *limits, size_t count)
 {
 	/* The prefixes around the present one, widest first: each is longer than the one before it, so they
@@ -464,17 +503,19 @@ void rl_tenants_inherit(struct rl_limit_stats *limits, size_t count)
 	const struct rl_limit_stats *around[RL_PREFIX_MAX_BITS + 1];
 	size_t depth = 0;
 
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count && limits[i].limit.target.kind == RL_TARGET_PREFIX; i++) {
 		struct rl_limit_stats *limit = &limits[i];
+		const struct rl_prefix *prefix = &limit->limit.target.prefix;
 		const char *tenant = limit->limit.terms.tenant;
 
-		while (depth && !rl_target_covers(&around[depth - 1]->target, &limit->target))
+		while (depth && !rl_prefix_covers(&around[depth - 1]->limit.target.prefix, prefix))
 			depth--;
 		if (!tenant[0] && depth)
 			tenant = around[depth - 1]->tenant;
 		memcpy(limit->tenant, tenant, sizeof(limit->tenant));
 		limit->tenant[sizeof(limit->tenant) - 1] = '\0';
-		if (depth < sizeof(around) / sizeof(around[0]))
+		/* A class stands behind its target, which is as wide. */
+		if (limit->limit.level != RL_LEVEL_CLASS && depth < sizeof(around) / sizeof(around[0]))
 			around[depth++] = limit;
 	}
 }

@@ -8,6 +8,7 @@
 
 #include "attached.h"
 #include "policy.h"
+#include "sources.h"
 
 struct rl_device_stats {
 	struct rl_attached attached;
@@ -15,17 +16,15 @@ struct rl_device_stats {
 };
 
 struct rl_limit_stats {
-	struct rl_prefix target;
 	struct rl_limit limit;
-	char tenant[RL_TENANT_LEN];  /* its own, or that of the nearest prefix around it; empty: none */
+	char tenant[RL_TENANT_LEN]; /* a prefix's own, or that of the nearest prefix around it; empty: none */
 	struct rl_limit_count count; /* summed over CPUs */
 };
 
 struct rl_source_stats {
 	struct rl_prefix source;
-	__u32 limit; /* index in struct rl_snapshot's limits */
-	struct rl_count passed;
-	struct rl_count dropped;
+	__u32 limit; /* index in struct rl_snapshot's limits, of a prefix's general limit */
+	struct rl_tally tally;
 };
 
 enum rl_snapshot_parts {
@@ -38,9 +37,10 @@ enum rl_snapshot_parts {
 struct rl_snapshot {
 	__u64 time; /* CLOCK_MONOTONIC, ns */
 	struct rl_meta meta;
+	struct rl_settings settings;
 	struct rl_device_stats *devices;
 	size_t device_count;
-	struct rl_limit_stats *limits; /* in the order of rl_target_compare */
+	struct rl_limit_stats *limits; /* in the order of rl_policy_read */
 	size_t limit_count;
 	struct rl_source_stats *sources; /* sources of deleted limits are left out */
 	size_t source_count;
@@ -52,19 +52,35 @@ struct rl_snapshot {
  * error. */
 int rl_snapshot_take(const struct rl_state *state, unsigned int parts, struct rl_snapshot *out,
 		     struct rl_error *err);
+
+/* The same with its sources from a store that the caller keeps open. */
+int rl_snapshot_take_from(struct rl_sources *sources, unsigned int parts, struct rl_snapshot *out,
+			  struct rl_error *err);
 void rl_snapshot_free(struct rl_snapshot *snapshot);
 
-/* A device's totals, summed from its reasons. */
+/* A device's totals, summed from its reasons. What shadow let pass is in `passed` too. */
 struct rl_count rl_device_passed(const struct rl_device_count *count);
 struct rl_count rl_device_dropped(const struct rl_device_count *count);
+struct rl_count rl_device_shadow(const struct rl_device_count *count);
 
-/* The reason's name in output: "no_limit", "within_limit", "not_ip", "neighbour_discovery", "paused",
- * "unparsed", "malformed", "no_bucket", "source_limit", "contended". */
+/* The limit that has this slot, or NULL. */
+const struct rl_limit_stats *rl_snapshot_slot(const struct rl_snapshot *snapshot, __u32 slot);
+
+/*
+ * The reason's name in output: "no_limit", "within_limit", "allowed", "not_ip", "neighbour_discovery",
+ * "paused", "unparsed", "malformed", "aggregated", "table_full_open", "internal_error"; what drops:
+ * "source_limit", "class_limit", "tenant_limit", "device_limit", "new_source", "aggregate_limit", "table_full",
+ * "denied", "contended"; and what would, in shadow: the same with "shadow_" in front.
+ */
 const char *rl_reason_name(enum rl_reason reason);
-const char *rl_mode_name(enum rl_mode mode); /* "native", "generic" */
+const char *rl_mode_name(enum rl_mode mode);		 /* "native", "generic" */
+const char *rl_store_name(enum rl_store store);		 /* "table", "lru" */
+const char *rl_when_full_name(enum rl_when_full policy); /* "aggregate", "open", "closed" */
 
-/* The tenants of limits (own name in limit.terms.tenant) into `tenant`: inherited from the nearest prefix
- * around. limits must be in the order of rl_target_compare. */
+/*
+ * The tenants of prefixes' limits (own name in limit.terms.tenant) into `tenant`: inherited from the nearest
+ * prefix around, and a class's from its target. limits must be in the order of rl_policy_read.
+ */
 void rl_tenants_inherit(struct rl_limit_stats *limits, size_t count);
 
 #endif

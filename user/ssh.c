@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "cleanup.h"
-#include "target.h"
+#include "prefix.h"
 
 #define PARENTS	    32 /* looked at before giving up */
 #define ENVIRON_MAX (1 << 20)
@@ -22,7 +22,7 @@ static bool client_parse(const char *value, struct rl_prefix *out)
 	struct rl_error ignored;
 
 	snprintf(address, sizeof(address), "%.*s", (int)strcspn(value, " %"), value);
-	return rl_target_parse(address, out, &ignored) == 0 && out->prefixlen != 0;
+	return rl_prefix_parse(address, out, &ignored) == 0 && out->prefixlen != 0;
 }
 
 static bool environ_client(const char *block, size_t len, struct rl_prefix *out)

@@ -33,13 +33,25 @@
 
 static const char *const map_names[] = {
     [RL_MAP_POLICY] = "rl_policy",
-    [RL_MAP_SOURCES] = "rl_sources",
+    [RL_MAP_HEADS] = "rl_heads",
+    [RL_MAP_LIMITS] = "rl_limits",
     [RL_MAP_OWN] = "rl_own",
+    [RL_MAP_SOURCES] = "rl_sources",
+    [RL_MAP_ROWS4] = "rl_rows4",
+    [RL_MAP_ROWS6] = "rl_rows6",
+    [RL_MAP_ADDRESS6] = "rl_address6",
+    [RL_MAP_TALLY4] = "rl_tally4",
+    [RL_MAP_TALLY6] = "rl_tally6",
+    [RL_MAP_LOCKS] = "rl_locks",
+    [RL_MAP_GROUPS] = "rl_groups",
     [RL_MAP_LIMIT_COUNT] = "rl_limit_count",
     [RL_MAP_DEVICE_COUNT] = "rl_device_count",
     [RL_MAP_DEVICES] = "rl_devices",
     [RL_MAP_ND] = "rl_nd",
+    [RL_MAP_SETTINGS] = "rl_settings",
     [RL_MAP_SLOTS] = "rl_slots",
+    [RL_MAP_CELLS] = "rl_cells",
+    [RL_MAP_NAMES] = "rl_names",
     [RL_MAP_META] = "rl_meta",
 };
 _Static_assert(sizeof(map_names) / sizeof(map_names[0]) == RL_MAPS, "a map without a name");
@@ -353,6 +365,28 @@ int rl_state_open(struct rl_state *state, struct rl_error *err)
 	if (!rc)
 		rc = rl_state_cookie(&cookie, err);
 	return rc ? rc : rl_state_open_cookie(cookie, state, err);
+}
+
+int rl_state_meta(const struct rl_state *state, struct rl_meta *out, struct rl_error *err)
+{
+	struct rl_meta meta;
+	__u32 only = 0;
+
+	if (bpf_map_lookup_elem(state->map[RL_MAP_META], &only, &meta))
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't read the state's settings: %s",
+				    strerror(errno));
+	*out = meta;
+	return 0;
+}
+
+int rl_state_meta_write(const struct rl_state *state, const struct rl_meta *meta, struct rl_error *err)
+{
+	__u32 only = 0;
+
+	if (bpf_map_update_elem(state->map[RL_MAP_META], &only, meta, BPF_ANY))
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write the state's settings: %s",
+				    strerror(errno));
+	return 0;
 }
 
 void rl_state_close(struct rl_state *state)

@@ -26,13 +26,25 @@
 
 enum rl_map {
 	RL_MAP_POLICY,
-	RL_MAP_SOURCES,
+	RL_MAP_HEADS,
+	RL_MAP_LIMITS,
 	RL_MAP_OWN,
+	RL_MAP_SOURCES,
+	RL_MAP_ROWS4,
+	RL_MAP_ROWS6,
+	RL_MAP_ADDRESS6,
+	RL_MAP_TALLY4,
+	RL_MAP_TALLY6,
+	RL_MAP_LOCKS,
+	RL_MAP_GROUPS,
 	RL_MAP_LIMIT_COUNT,
 	RL_MAP_DEVICE_COUNT,
 	RL_MAP_DEVICES,
 	RL_MAP_ND,
+	RL_MAP_SETTINGS,
 	RL_MAP_SLOTS,
+	RL_MAP_CELLS,
+	RL_MAP_NAMES,
 	RL_MAP_META,
 	RL_MAPS,
 };
@@ -66,6 +78,10 @@ int rl_state_open(struct rl_state *state, struct rl_error *err);
 int rl_state_open_cookie(__u64 cookie, struct rl_state *state, struct rl_error *err);
 
 void rl_state_close(struct rl_state *state);
+
+/* What the state as a whole remembers. Written under the lock. */
+int rl_state_meta(const struct rl_state *state, struct rl_meta *out, struct rl_error *err);
+int rl_state_meta_write(const struct rl_state *state, const struct rl_meta *meta, struct rl_error *err);
 
 /* The cookies of every namespace with state. *out is allocated; the caller frees it. No state at all: 0 of
  * them. */

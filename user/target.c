@@ -1,187 +1,156 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "target.h"
 
-#include <arpa/inet.h>
+#include <ctype.h>
 #include <errno.h>
-#include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#define TEXT_SHOWN  64 /* bytes of the offending text that an error repeats */
-#define MAPPED_BITS 96 /* ::ffff:0:0/96 holds the IPv4-mapped addresses */
+#define TEXT_SHOWN 64 /* bytes of the offending text that an error repeats */
 
-#define EXPECTED "expected any, an address or a network, such as 203.0.113.7, 198.51.100.0/24, 2001:db8::/32"
+#define TENANT "tenant:"
+#define DEVICE "dev:"
+#define NEW    "new"
 
-static unsigned int address_bits(const struct rl_prefix *target)
+#define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/* What follows `prefix` in the text, or NULL. */
+static const char *after(const char *text, const char *prefix)
 {
-	return target->family == 4 ? 32 : 128;
+	size_t length = strlen(prefix);
+
+	return strncmp(text, prefix, length) ? NULL : text + length;
 }
 
-static struct rl_prefix cut(const struct rl_prefix *target, unsigned int bits)
+/* Words that mean something else where a tenant can stand. */
+static bool is_reserved(const char *name)
 {
-	struct rl_prefix out = *target;
+	static const char *const words[] = {"any", NEW, "all", "none"};
 
-	out.prefixlen = RL_PREFIX_FAMILY_BITS + bits;
-	for (unsigned int i = 0; i < sizeof(out.addr); i++) {
-		if (i * 8 >= bits)
-			out.addr[i] = 0;
-		else if (bits - i * 8 < 8)
-			out.addr[i] &= (__u8)(0xff00 >> (bits - i * 8));
-	}
-	return out;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (!strcmp(name, words[i]))
+			return true;
+	return false;
 }
 
-/* The address in front of a '/', as a whole one, or -EINVAL. */
-static int parse_address(const char *text, size_t length, struct rl_prefix *out)
+int rl_tenant_check(const char *name, struct rl_error *err)
 {
-	struct rl_prefix target = {0};
-	char copy[INET6_ADDRSTRLEN];
+	size_t length = strlen(name);
 
-	if (length >= sizeof(copy))
-		return -EINVAL;
-	memcpy(copy, text, length);
-	copy[length] = '\0';
-	if (inet_pton(AF_INET, copy, target.addr) == 1)
-		target.family = 4;
-	else if (inet_pton(AF_INET6, copy, target.addr) == 1)
-		target.family = 6;
-	else
-		return -EINVAL;
-	target.prefixlen = RL_PREFIX_FAMILY_BITS + address_bits(&target);
+	if (!length || length >= RL_TENANT_LEN)
+		return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
+				    "tenant \"%.*s\": a name has 1 to %d bytes, this one %zu", TEXT_SHOWN,
+				    name, RL_TENANT_LEN - 1, length);
+	if (is_reserved(name))
+		return rl_error_set(
+		    err, RL_ERROR_USAGE, EINVAL,
+		    "tenant \"%s\": the word has a meaning of its own; expected another name, "
+		    "such as acme",
+		    name);
+	if (!strchr(LETTERS, name[0]) || strspn(name, LETTERS "0123456789._-") != length)
+		return rl_error_set(
+		    err, RL_ERROR_USAGE, EINVAL,
+		    "tenant \"%s\": expected a letter, then letters, digits, '.', '_' or '-', without spaces",
+		    name);
+	return 0;
+}
+
+/* Nearly the kernel's own rules: what else it refuses as a name is the name of no device that could be found. */
+static int check_device(const char *name, struct rl_error *err)
+{
+	size_t length = strlen(name);
+
+	if (!length || length >= RL_NAME_LEN)
+		return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
+				    "target \"" DEVICE "%.*s\": a device's name has 1 to %d bytes, this one "
+				    "%zu; expected one that `ip link` shows, such as " DEVICE "eth0",
+				    TEXT_SHOWN, name, RL_NAME_LEN - 1, length);
+	for (const char *c = name; *c; c++)
+		if (*c == '/' || isspace((unsigned char)*c))
+			return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
+					    "target \"" DEVICE
+					    "%s\": a device's name has no '/' and no spaces; "
+					    "expected one that `ip link` shows, such as " DEVICE "eth0",
+					    name);
+	return 0;
+}
+
+static int parse_name(enum rl_target_kind kind, const char *name, struct rl_target *out, struct rl_error *err)
+{
+	struct rl_target target = {.kind = kind};
+	int ret = kind == RL_TARGET_TENANT ? rl_tenant_check(name, err) : check_device(name, err);
+
+	if (ret)
+		return ret;
+	memcpy(target.name, name, strlen(name));
 	*out = target;
 	return 0;
 }
 
-/* Digits alone, without a sign or a leading zero; what is longer than any length becomes 999. -EINVAL
- * otherwise. */
-static int parse_length(const char *text, unsigned int *out)
+/* A word where an address was expected: most likely a name without what it is a name of. */
+static bool is_word(const char *text)
 {
-	size_t digits = strspn(text, "0123456789");
+	struct rl_error ignored;
 
-	if (!digits || text[digits] || (text[0] == '0' && digits > 1))
-		return -EINVAL;
-	*out = digits > 3 ? 999 : (unsigned int)strtoul(text, NULL, 10);
-	return 0;
+	return !rl_tenant_check(text, &ignored) || is_reserved(text) ||
+	       (text[0] && strchr(LETTERS, text[0]) && !strpbrk(text, "/%") &&
+		text[strspn(text, "0123456789abcdefABCDEF.:")]);
 }
 
-static bool is_mapped(const struct rl_prefix *target, unsigned int bits)
+int rl_target_parse(const char *text, struct rl_target *out, struct rl_error *err)
 {
-	return target->family == 6 && bits >= MAPPED_BITS &&
-	       IN6_IS_ADDR_V4MAPPED((const struct in6_addr *)target->addr);
-}
+	const char *tenant = after(text, TENANT), *device = after(text, DEVICE);
+	struct rl_prefix prefix;
+	int ret;
 
-static int refuse_mapped(const char *text, const struct rl_prefix *mapped, unsigned int bits,
-			 struct rl_error *err)
-{
-	struct rl_prefix target = {.family = 4};
-	char meant[RL_TARGET_TEXT];
-
-	memcpy(target.addr, mapped->addr + MAPPED_BITS / 8, 4);
-	target = cut(&target, bits - MAPPED_BITS);
-	return rl_error_set(
-	    err, RL_ERROR_USAGE, EINVAL,
-	    "target \"%.*s\" is IPv4 written as IPv6, which no packet carries as its source: write %s",
-	    TEXT_SHOWN, text, rl_target_print(&target, meant));
-}
-
-/* An address that wasn't understood: say what it looks like. */
-static int refuse_address(const char *text, struct rl_error *err)
-{
-	const char *why = "is not an address";
-
-	if (!*text)
-		why = "is empty";
-	else if (strchr(text, '%'))
-		why = "has a zone id; limits hold for a source on every device, so leave out what follows "
-		      "the %";
-	else if (text[strspn(text, "0123456789./")] == '\0')
-		why = "is not an IPv4 address, which has four numbers from 0 to 255 without leading zeros";
-	return rl_error_set(err, RL_ERROR_USAGE, EINVAL, "target \"%.*s\" %s; " EXPECTED, TEXT_SHOWN, text,
-			    why);
-}
-
-int rl_target_parse(const char *text, struct rl_prefix *out, struct rl_error *err)
-{
-	const char *slash = strchr(text, '/');
-	struct rl_prefix address, target;
-	char network[RL_TARGET_TEXT];
-	unsigned int bits, most;
-
-	if (!strcmp(text, "any")) {
-		*out = (struct rl_prefix){0};
+	if (tenant)
+		return parse_name(RL_TARGET_TENANT, tenant, out, err);
+	if (device)
+		return parse_name(RL_TARGET_DEVICE, device, out, err);
+	if (!strcmp(text, NEW)) {
+		*out = (struct rl_target){.kind = RL_TARGET_NEW};
 		return 0;
 	}
-	if (parse_address(text, slash ? (size_t)(slash - text) : strlen(text), &address))
-		return refuse_address(text, err);
-	most = bits = address_bits(&address);
-	if (slash && parse_length(slash + 1, &bits))
+	ret = rl_prefix_parse(text, &prefix, err);
+	if (!ret)
+		*out = rl_target_prefix(&prefix);
+	else if (is_word(text))
 		return rl_error_set(
 		    err, RL_ERROR_USAGE, EINVAL,
-		    "target \"%.*s\": what follows the / is not a prefix length; expected 0 to %u",
-		    TEXT_SHOWN, text, most);
-	if (bits > most)
-		return rl_error_set(err, RL_ERROR_USAGE, ERANGE,
-				    "target \"%.*s\": prefix length out of range; expected 0 to %u for IPv%u",
-				    TEXT_SHOWN, text, most, address.family);
-	if (is_mapped(&address, bits))
-		return refuse_mapped(text, &address, bits, err);
-	target = cut(&address, bits);
-	if (memcmp(target.addr, address.addr, sizeof(target.addr)))
-		return rl_error_set(
-		    err, RL_ERROR_USAGE, EINVAL,
-		    "target \"%.*s\" has host bits set: write %s for the network, or the address alone",
-		    TEXT_SHOWN, text, rl_target_print(&target, network));
-	*out = target;
-	return 0;
+		    "target \"%.*s\" is neither an address nor a network; expected one, such as 203.0.113.7, "
+		    "198.51.100.0/24, 2001:db8::/32, or any, " TENANT "NAME, " DEVICE "NAME, " NEW,
+		    TEXT_SHOWN, text);
+	return ret;
 }
 
-const char *rl_target_print(const struct rl_prefix *target, char buf[RL_TARGET_TEXT])
+const char *rl_target_print(const struct rl_target *target, char buf[RL_TARGET_TEXT])
 {
-	unsigned int bits = target->prefixlen - RL_PREFIX_FAMILY_BITS;
-	size_t used;
-
-	if (!target->prefixlen)
-		return strcpy(buf, "any");
-	inet_ntop(target->family == 4 ? AF_INET : AF_INET6, target->addr, buf, RL_TARGET_TEXT);
-	used = strlen(buf);
-	if (bits != address_bits(target))
-		snprintf(buf + used, RL_TARGET_TEXT - used, "/%u", bits);
-	return buf;
+	switch (target->kind) {
+	case RL_TARGET_TENANT:
+		snprintf(buf, RL_TARGET_TEXT, TENANT "%.*s", RL_TENANT_LEN - 1, target->name);
+		return buf;
+	case RL_TARGET_DEVICE:
+		snprintf(buf, RL_TARGET_TEXT, DEVICE "%.*s", RL_NAME_LEN - 1, target->name);
+		return buf;
+	case RL_TARGET_NEW:
+		return strcpy(buf, NEW);
+	default:
+		return rl_prefix_print(&target->prefix, buf);
+	}
 }
 
-bool rl_target_covers(const struct rl_prefix *outer, const struct rl_prefix *inner)
+int rl_target_compare(const struct rl_target *a, const struct rl_target *b)
 {
-	struct rl_prefix shorter;
-
-	if (!outer->prefixlen)
-		return true;
-	if (outer->family != inner->family || outer->prefixlen > inner->prefixlen)
-		return false;
-	shorter = cut(inner, outer->prefixlen - RL_PREFIX_FAMILY_BITS);
-	return !memcmp(shorter.addr, outer->addr, sizeof(shorter.addr));
-}
-
-bool rl_target_is_source(const struct rl_prefix *target)
-{
-	return target->prefixlen >= RL_PREFIX_FAMILY_BITS + (target->family == 4 ? 32 : 64);
-}
-
-struct rl_prefix rl_target_of_key(const struct rl_source_key *key)
-{
-	struct rl_prefix target = {.family = key->family};
-
-	memcpy(target.addr, key->addr, sizeof(target.addr));
-	return cut(&target, key->family == 4 ? 32 : 64);
-}
-
-int rl_target_compare(const struct rl_prefix *a, const struct rl_prefix *b)
-{
-	int order = (int)a->family - (int)b->family;
+	int order = (a->kind > b->kind) - (a->kind < b->kind);
 
 	if (!order)
-		order = memcmp(a->addr, b->addr, sizeof(a->addr));
+		order = rl_prefix_compare(&a->prefix, &b->prefix);
 	if (!order)
-		order = (a->prefixlen > b->prefixlen) - (a->prefixlen < b->prefixlen);
+		order = memcmp(a->name, b->name, sizeof(a->name));
 	return order;
+}
+
+struct rl_target rl_target_prefix(const struct rl_prefix *prefix)
+{
+	return (struct rl_target){.kind = RL_TARGET_PREFIX, .prefix = *prefix};
 }

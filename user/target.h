@@ -1,37 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * target.h - whom a limit is for: an address, a prefix or `any`, between text and the policy's key.
+ * target.h - whom a limit is for, between text and struct rl_target: a prefix (prefix.h), `tenant:acme`, `dev:eth0`, or
+ * `new`. Pure.
  */
 #ifndef RL_TARGET_H
 #define RL_TARGET_H
 
 #include <stdbool.h>
+
 #include "../bpf/rl_abi.h"
 #include "error.h"
+#include "prefix.h"
 
-#define RL_TARGET_TEXT 56 /* an IPv6 address, "/128" and the NUL */
+#define RL_TARGET_TEXT RL_PREFIX_TEXT /* "tenant:" and 31 bytes take less than a prefix */
 
 /*
- * "any", "203.0.113.7", "198.51.100.0/24", "2001:db8::/32". Refused with RL_ERROR_USAGE: a prefix length out
- * of range (the range is named), host bits set (the network meant is named), IPv4-mapped IPv6 (the IPv4 form
- * is named), zone ids, anything else.
+ * Any target. Refused with RL_ERROR_USAGE, besides what rl_prefix_parse refuses: a tenant's name that rl_tenant_check
+ * refuses, a device's name that is empty, longer than 15 bytes or holds '/' or white space.
  */
-int rl_target_parse(const char *text, struct rl_prefix *out, struct rl_error *err);
+int rl_target_parse(const char *text, struct rl_target *out, struct rl_error *err);
 
-/* Canonical text (RFC 5952); a host prints without a length. Returns buf. */
-const char *rl_target_print(const struct rl_prefix *target, char buf[RL_TARGET_TEXT]);
+/* Its canonical text. Returns buf. */
+const char *rl_target_print(const struct rl_target *target, char buf[RL_TARGET_TEXT]);
 
-/* Every source of `inner` is one of `outer`; true for equal ones. */
-bool rl_target_covers(const struct rl_prefix *outer, const struct rl_prefix *inner);
+/* Order: prefixes (rl_prefix_compare), tenants by name, devices by name, `new`. */
+int rl_target_compare(const struct rl_target *a, const struct rl_target *b);
 
-/* The target is one source at the default granularity: /32 for IPv4, /64 or longer for IPv6. */
-bool rl_target_is_source(const struct rl_prefix *target);
+struct rl_target rl_target_prefix(const struct rl_prefix *prefix);
 
-/* The prefix that a dynamic bucket's key stands for: /32 or /64. */
-struct rl_prefix rl_target_of_key(const struct rl_source_key *key);
-
-/* Order: any, IPv4, IPv6; by address; the shorter prefix first. So whatever covers a target stands before it.
+/*
+ * A tenant's name: a letter, then letters, digits, '.', '_' and '-'; 1 to 31 bytes; not "any", "new", "all" or "none".
+ * Such a name needs no quotes anywhere, and can't be taken for an address, a prefix or an option.
  */
-int rl_target_compare(const struct rl_prefix *a, const struct rl_prefix *b);
+int rl_tenant_check(const char *name, struct rl_error *err);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "target.h"
+#include "prefix.h"
 
 static const char *const by_names[] = {
     [RL_TOP_BY_DROPS] = "drops",
@@ -47,7 +47,7 @@ int rl_top_filter_parse(const char *text, struct rl_top_filter *out, struct rl_e
 		*out = filter;
 		return 0;
 	}
-	rc = rl_target_parse(text, &filter.prefix, &reason);
+	rc = rl_prefix_parse(text, &filter.prefix, &reason);
 	if (rc == 0) {
 		filter.kind = RL_TOP_FILTER_PREFIX;
 	} else if (looks_like_address(text)) {
@@ -78,8 +78,8 @@ static bool filter_matches(const struct rl_top_filter *filter, const struct rl_s
 	switch (filter->kind) {
 	case RL_TOP_FILTER_PREFIX:
 		/* An address inside an IPv6 source's /64 finds that source. */
-		return rl_target_covers(&filter->prefix, &source->source) ||
-		       rl_target_covers(&source->source, &filter->prefix);
+		return rl_prefix_covers(&filter->prefix, &source->source) ||
+		       rl_prefix_covers(&source->source, &filter->prefix);
 	case RL_TOP_FILTER_TENANT:
 		return strcmp(filter->tenant, limit_of(snapshot, source)->tenant) == 0;
 	default:
@@ -92,22 +92,20 @@ static bool went_down(const struct rl_count *before, const struct rl_count *now)
 	return now->packets < before->packets || now->bytes < before->bytes;
 }
 
-struct totals {
-	struct rl_count passed;
-	struct rl_count dropped;
-};
-
-static struct rl_top_rates compute_rates(struct totals before, struct totals now, double seconds)
+static struct rl_top_rates compute_rates(struct rl_tally before, struct rl_tally now, double seconds)
 {
-	if (went_down(&before.passed, &now.passed) || went_down(&before.dropped, &now.dropped))
-		before = (struct totals){};
+	if (went_down(&before.passed, &now.passed) || went_down(&before.dropped, &now.dropped) ||
+	    went_down(&before.shadow, &now.shadow))
+		before = (struct rl_tally){};
 	if (seconds <= 0)
 		return (struct rl_top_rates){};
 	return (struct rl_top_rates){
 	    .passed_pps = (double)(now.passed.packets - before.passed.packets) / seconds,
 	    .dropped_pps = (double)(now.dropped.packets - before.dropped.packets) / seconds,
+	    .shadow_pps = (double)(now.shadow.packets - before.shadow.packets) / seconds,
 	    .passed_bits = 8 * (double)(now.passed.bytes - before.passed.bytes) / seconds,
 	    .dropped_bits = 8 * (double)(now.dropped.bytes - before.dropped.bytes) / seconds,
+	    .shadow_bits = 8 * (double)(now.shadow.bytes - before.shadow.bytes) / seconds,
 	};
 }
 
@@ -119,20 +117,24 @@ static double rank_of(enum rl_top_by by, const struct rl_top_rates *rates)
 	case RL_TOP_BY_BITS:
 		return rates->passed_bits + rates->dropped_bits;
 	default:
-		return rates->dropped_pps;
+		return rates->dropped_pps + rates->shadow_pps;
 	}
 }
 
-static struct totals device_totals(const struct rl_device_stats *device)
+static struct rl_tally device_totals(const struct rl_device_stats *device)
 {
-	return (struct totals){rl_device_passed(&device->count), rl_device_dropped(&device->count)};
+	return (struct rl_tally){
+	    .passed = rl_device_passed(&device->count),
+	    .dropped = rl_device_dropped(&device->count),
+	    .shadow = rl_device_shadow(&device->count),
+	};
 }
 
 static void compute_devices(const struct rl_snapshot *before, struct rl_top *top)
 {
 	for (size_t i = 0; i < top->now->device_count; i++) {
 		const struct rl_device_stats *device = &top->now->devices[i];
-		struct totals past = {};
+		struct rl_tally past = {};
 
 		for (size_t j = 0; j < before->device_count; j++)
 			if (before->devices[j].attached.slot == device->attached.slot)
@@ -148,14 +150,16 @@ static void compute_devices(const struct rl_snapshot *before, struct rl_top *top
 static int compare_across(const struct rl_snapshot *a, const struct rl_source_stats *x,
 			  const struct rl_snapshot *b, const struct rl_source_stats *y)
 {
-	int order = rl_target_compare(&x->source, &y->source);
+	int order = rl_prefix_compare(&x->source, &y->source);
 
-	return order ? order : rl_target_compare(&limit_of(a, x)->target, &limit_of(b, y)->target);
+	return order ? order
+		     : rl_prefix_compare(&limit_of(a, x)->limit.target.prefix,
+					 &limit_of(b, y)->limit.target.prefix);
 }
 
 /* What the source had counted in `before`; *at moves on through it. */
-static struct totals totals_before(const struct rl_snapshot *before, size_t *at,
-				   const struct rl_snapshot *now, const struct rl_source_stats *source)
+static struct rl_tally tally_before(const struct rl_snapshot *before, size_t *at,
+				    const struct rl_snapshot *now, const struct rl_source_stats *source)
 {
 	int order = 1;
 
@@ -170,9 +174,9 @@ static struct totals totals_before(const struct rl_snapshot *before, size_t *at,
 
 		/* Under another id it is a limit made anew, with counters of its own. */
 		if (limit_of(before, past)->limit.id == limit_of(now, source)->limit.id)
-			return (struct totals){past->passed, past->dropped};
+			return past->tally;
 	}
-	return (struct totals){};
+	return (struct rl_tally){};
 }
 
 static void compute_sources(const struct rl_snapshot *before, const struct rl_top_query *query,
@@ -183,14 +187,13 @@ static void compute_sources(const struct rl_snapshot *before, const struct rl_to
 	for (size_t i = 0; i < top->now->source_count; i++) {
 		const struct rl_source_stats *source = &top->now->sources[i];
 		struct rl_top_source *row = &top->sources[top->matched];
-		struct totals past;
+		struct rl_tally past;
 
 		if (!filter_matches(&query->filter, top->now, source))
 			continue;
-		past = totals_before(before, &at, top->now, source);
+		past = tally_before(before, &at, top->now, source);
 		row->stats = source;
-		row->rates =
-		    compute_rates(past, (struct totals){source->passed, source->dropped}, top->seconds);
+		row->rates = compute_rates(past, source->tally, top->seconds);
 		row->rank = rank_of(query->by, &row->rates);
 		top->matched++;
 	}

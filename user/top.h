@@ -12,7 +12,7 @@
 #include "snapshot.h"
 
 enum rl_top_by {
-	RL_TOP_BY_DROPS,  /* dropped packets a second */
+	RL_TOP_BY_DROPS,  /* dropped packets a second, and those that shadow let pass */
 	RL_TOP_BY_PASSED, /* passed packets a second */
 	RL_TOP_BY_BITS,	  /* received bits a second, passed and dropped */
 	RL_TOP_BYS,
@@ -40,8 +40,10 @@ struct rl_top_query {
 struct rl_top_rates {
 	double passed_pps;
 	double dropped_pps;
+	double shadow_pps; /* would have been dropped; in passed_pps too */
 	double passed_bits;
 	double dropped_bits;
+	double shadow_bits;
 };
 
 struct rl_top_device {

@@ -15,7 +15,7 @@
 
 #include "clock.h"
 #include "cleanup.h"
-#include "table.h"
+#include "grid.h"
 #include "view.h"
 
 #define MIN_COLUMNS    40
@@ -159,7 +159,7 @@ static void put_last_line(const struct screen *screen)
 static void put_help(int row)
 {
 	static const char *const lines[] = {
-	    "d       sort by dropped packets a second",
+	    "d       sort by dropped packets a second, those in shadow too",
 	    "p       sort by passed packets a second",
 	    "b       sort by bits a second, passed and dropped",
 	    "f or /  show only a prefix's or a tenant's sources; empty: all; Esc: as it was",
@@ -167,7 +167,7 @@ static void put_help(int row)
 	    "h or ?  this help, or the sources",
 	    "q       quit",
 	    "",
-	    "A source is listed once a limit names it: IPv4 by address, IPv6 by its /64.",
+	    "A source is listed once a limit names it: IPv4 by address, IPv6 by its /64, or as its limit says.",
 	};
 
 	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]) && row < LINES - 1; i++)

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "class.h"
 #include "cleanup.h"
+#include "prefix.h"
 #include "target.h"
 
 /* Digits of a real: enough to get a rate per hour back, few enough to print 0.1 as 0.1. */
@@ -43,11 +45,18 @@ static json_t *text_or_null(const char *bytes)
 	return bytes[0] ? text(bytes) : json_null();
 }
 
-static json_t *target_text(const struct rl_prefix *target)
+static json_t *prefix_text(const struct rl_prefix *prefix)
+{
+	char buf[RL_PREFIX_TEXT];
+
+	return json_string(rl_prefix_print(prefix, buf));
+}
+
+static json_t *target_text(const struct rl_target *target)
 {
 	char buf[RL_TARGET_TEXT];
 
-	return json_string(rl_target_print(target, buf));
+	return text(rl_target_print(target, buf));
 }
 
 /* The members of b behind those of a. Takes both over; NULL if one of them is. */
@@ -61,7 +70,7 @@ static json_t *joined(json_t *a, json_t *b)
 	return a;
 }
 
-/* {"schema_version": 1, name: items}; takes the items over. */
+/* {"schema_version": ..., name: items}; takes the items over. */
 static json_t *versioned(const char *name, json_t *items)
 {
 	return json_pack("{s:i, s:o}", "schema_version", RL_VIEW_SCHEMA_VERSION, name, items);
@@ -80,22 +89,92 @@ static json_t *rate_pps(__u64 packets_per_hour)
 	return number_or_null(packets_per_hour / 3600);
 }
 
-/* What the policy says about a target: the same in list and stats. */
+static json_t *class_text(const struct rl_class *class)
+{
+	char buf[RL_CLASS_TEXT];
+
+	return rl_class_is_set(class) ? json_string(rl_class_print(class, buf)) : json_null();
+}
+
+/* {"syn": 10, "icmp": 2} */
+static json_t *costs_json(const struct rl_terms *terms)
+{
+	json_t *costs = terms->cost_count ? json_object() : json_null();
+	char buf[RL_CLASS_TEXT];
+
+	for (int i = 0; i < terms->cost_count && i < RL_MAX_COSTS; i++) {
+		if (json_object_set_new(costs, rl_class_print(&terms->cost[i].class, buf),
+					json_integer(terms->cost[i].tokens))) {
+			json_decref(costs);
+			return NULL;
+		}
+	}
+	return costs;
+}
+
+static json_t *percent_or_null(__u16 part)
+{
+	if (!part)
+		return json_null();
+	return part % 100 ? json_real(part / 100.0) : json_integer(part / 100);
+}
+
+/* {"high": 20, "normal": null}, in percent. */
+static json_t *reserve_json(const struct rl_terms *terms)
+{
+	if (!terms->reserve[0] && !terms->reserve[1])
+		return json_null();
+	return json_pack("{s:o, s:o}", "high", percent_or_null(terms->reserve[0]), "normal",
+			 percent_or_null(terms->reserve[1]));
+}
+
+static json_t *priority_json(__u8 priority)
+{
+	const char *name = rl_priority_name(priority);
+
+	return name ? json_string(name) : json_null();
+}
+
+static bool in_shadow(const struct rl_limit_stats *limit)
+{
+	return limit->limit.terms.shadow != 0;
+}
+
+/* What the policy says about a target, all but whether it is in shadow: the same in list, stats and explain. */
 static json_t *policy_json(const struct rl_limit_stats *limit)
 {
 	const struct rl_terms *terms = &limit->limit.terms;
+	json_t *rates = json_pack(
+	    "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "target", target_text(&limit->limit.target), "class",
+	    class_text(&terms->class), "action", rl_action_name(terms->action), "tenant",
+	    text_or_null(limit->tenant), "rate_pps", rate_pps(terms->packets_per_hour), "burst_packets",
+	    number_or_null(terms->burst_packets), "rate_bits", number_or_null(terms->bits_per_second),
+	    "burst_bytes", number_or_null(terms->burst_bytes));
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "target", target_text(&limit->target), "tenant",
-			 text_or_null(limit->tenant), "rate_pps", rate_pps(terms->packets_per_hour),
-			 "burst_packets", number_or_null(terms->burst_packets), "rate_bits",
-			 number_or_null(terms->bits_per_second), "burst_bytes",
-			 number_or_null(terms->burst_bytes));
+	return joined(rates, json_pack("{s:o, s:b, s:o, s:o, s:o}", "per", number_or_null(terms->per),
+				       "shared", terms->shared, "cost", costs_json(terms), "priority",
+				       priority_json(terms->priority), "reserve", reserve_json(terms)));
 }
 
+static json_t *limit_json(const struct rl_limit_stats *limit)
+{
+	return joined(policy_json(limit), json_pack("{s:b}", "shadow", in_shadow(limit)));
+}
+
+static json_t *counts_json(const struct rl_count *passed, const struct rl_count *dropped,
+			   const struct rl_count *shadow)
+{
+	return json_pack("{s:o, s:o, s:o}", "passed", count_json(*passed), "dropped", count_json(*dropped),
+			 "shadow", count_json(*shadow));
+}
+
+/* Here `shadow` counts packets, as `passed` and `dropped` do. */
 static json_t *limit_counts_json(const struct rl_limit_stats *limit)
 {
-	return joined(policy_json(limit), json_pack("{s:o, s:o}", "passed", count_json(limit->count.passed),
-						    "dropped", count_json(limit->count.dropped)));
+	const struct rl_limit_count *count = &limit->count;
+
+	return joined(joined(policy_json(limit), json_pack("{s:b}", "in_shadow", in_shadow(limit))),
+		      counts_json(&count->passed, &count->dropped, &count->shadow));
 }
 
 static json_t *limits_json(const struct rl_snapshot *snapshot,
@@ -124,11 +203,12 @@ static json_t *device_totals_json(const struct rl_device_stats *device)
 {
 	struct rl_count passed = rl_device_passed(&device->count);
 	struct rl_count dropped = rl_device_dropped(&device->count);
+	struct rl_count shadow = rl_device_shadow(&device->count);
 	struct rl_count received = {passed.packets + dropped.packets, passed.bytes + dropped.bytes};
 
-	return joined(device_json(&device->attached),
-		      json_pack("{s:o, s:o, s:o}", "received", count_json(received), "passed",
-				count_json(passed), "dropped", count_json(dropped)));
+	return joined(
+	    joined(device_json(&device->attached), json_pack("{s:o}", "received", count_json(received))),
+	    counts_json(&passed, &dropped, &shadow));
 }
 
 static json_t *reasons_json(const struct rl_device_count *count)
@@ -157,10 +237,11 @@ static json_t *device_status_json(const struct rl_device_stats *device)
 	char since[RL_TIME_TEXT];
 
 	return joined(device_json(attached),
-		      json_pack("{s:o, s:o, s:b, s:s, s:b, s:s}", "program_id",
+		      json_pack("{s:o, s:o, s:b, s:b, s:s, s:b, s:s}", "program_id",
 				number_or_null(attached->program_id), "link_id",
 				number_or_null(attached->link_id), "paused",
-				!!(attached->device.flags & RL_DEVICE_PAUSED), "since",
+				!!(attached->device.flags & RL_DEVICE_PAUSED), "in_shadow",
+				!!(attached->device.flags & RL_DEVICE_SHADOW), "since",
 				rl_view_time(attached->device.since, since), "attached",
 				attached->where != RL_GONE, "where", rl_whereabouts_name(attached->where)));
 }
@@ -181,13 +262,21 @@ static json_t *devices_json(const struct rl_snapshot *snapshot,
 
 json_t *rl_view_list_json(const struct rl_snapshot *snapshot)
 {
-	return versioned("limits", limits_json(snapshot, policy_json));
+	return versioned("limits", limits_json(snapshot, limit_json));
 }
 
 json_t *rl_view_stats_json(const struct rl_snapshot *snapshot)
 {
 	return joined(versioned("devices", devices_json(snapshot, device_stats_json)),
 		      json_pack("{s:o}", "limits", limits_json(snapshot, limit_counts_json)));
+}
+
+/* The kernel makes room in the LRU map by itself. */
+static json_t *when_full_json(const struct rl_snapshot *snapshot)
+{
+	if (snapshot->meta.store == RL_STORE_LRU)
+		return json_null();
+	return json_string(rl_when_full_name(snapshot->settings.when_full));
 }
 
 static json_t *namespace_json(const struct rl_view_status *status)
@@ -197,9 +286,11 @@ static json_t *namespace_json(const struct rl_view_status *status)
 
 	if (!snapshot)
 		return joined(object, json_pack("{s:o}", "error", text(status->error)));
-	return joined(object, json_pack("{s:I, s:I, s:o}", "max_sources", exact(snapshot->meta.max_sources),
-					"limits", exact(snapshot->limit_count), "devices",
-					devices_json(snapshot, device_status_json)));
+	return joined(object,
+		      json_pack("{s:s, s:I, s:o, s:I, s:o}", "store", rl_store_name(snapshot->meta.store),
+				"max_sources", exact(snapshot->meta.max_sources), "when_full",
+				when_full_json(snapshot), "limits", exact(snapshot->limit_count), "devices",
+				devices_json(snapshot, device_status_json)));
 }
 
 json_t *rl_view_status_json(const struct rl_view_status *status)
@@ -222,9 +313,10 @@ json_t *rl_view_status_all_json(const struct rl_view_status *statuses, size_t co
 
 static json_t *rates_json(const struct rl_top_rates *rates)
 {
-	return json_pack("{s:f, s:f, s:f, s:f}", "passed_pps", rates->passed_pps, "dropped_pps",
-			 rates->dropped_pps, "passed_bits_per_second", rates->passed_bits,
-			 "dropped_bits_per_second", rates->dropped_bits);
+	return json_pack("{s:f, s:f, s:f, s:f, s:f, s:f}", "passed_pps", rates->passed_pps, "dropped_pps",
+			 rates->dropped_pps, "shadow_pps", rates->shadow_pps, "passed_bits_per_second",
+			 rates->passed_bits, "dropped_bits_per_second", rates->dropped_bits,
+			 "shadow_bits_per_second", rates->shadow_bits);
 }
 
 static json_t *top_device_json(const struct rl_top_device *device)
@@ -236,10 +328,11 @@ static json_t *top_source_json(const struct rl_top *top, const struct rl_top_sou
 {
 	const struct rl_limit_stats *limit = &top->now->limits[source->stats->limit];
 
-	return joined(json_pack("{s:o, s:o, s:o, s:o, s:o}", "source", target_text(&source->stats->source),
-				"limit", target_text(&limit->target), "tenant", text_or_null(limit->tenant),
-				"passed", count_json(source->stats->passed), "dropped",
-				count_json(source->stats->dropped)),
+	const struct rl_tally *tally = &source->stats->tally;
+	json_t *names = json_pack("{s:o, s:o, s:o}", "source", prefix_text(&source->stats->source), "limit",
+				  target_text(&limit->limit.target), "tenant", text_or_null(limit->tenant));
+
+	return joined(joined(names, counts_json(&tally->passed, &tally->dropped, &tally->shadow)),
 		      rates_json(&source->rates));
 }
 
@@ -275,6 +368,127 @@ json_t *rl_view_top_json(const struct rl_top *top, enum rl_top_by by)
 			 "seconds", top->seconds, "by", rl_top_by_name(by), "sources_tracked",
 			 exact(top->now->source_count), "sources_matched", exact(top->matched), "devices",
 			 top_devices_json(top), "sources", top_sources_json(top));
+}
+
+/* Seconds; null: it never will. */
+static json_t *wait_json(__u64 wait)
+{
+	return wait == RL_EXPLAIN_NEVER ? json_null() : json_real((double)wait / 1e9);
+}
+
+static json_t *explain_unit_json(const struct rl_explain_unit *unit)
+{
+	if (!unit->limited)
+		return json_null();
+	return json_pack("{s:I, s:I, s:I, s:o}", "left", exact(unit->left), "burst", exact(unit->burst),
+			 "kept", exact(unit->kept), "enough_in_seconds", wait_json(unit->wait));
+}
+
+static json_t *explain_level_json(const struct rl_explain_level *level)
+{
+	if (!level->limit)
+		return json_null();
+	return joined(json_pack("{s:s, s:b, s:o, s:o}", "level", rl_level_name(level->limit->limit.level),
+				"has_bucket", level->found, "packets",
+				explain_unit_json(&level->unit[RL_PACKETS]), "bytes",
+				explain_unit_json(&level->unit[RL_BYTES])),
+		      limit_counts_json(level->limit));
+}
+
+static json_t *explain_levels_json(const struct rl_explain *explain)
+{
+	json_t *levels = json_array();
+
+	for (size_t i = 0; i < explain->level_count; i++) {
+		if (json_array_append_new(levels, explain_level_json(&explain->level[i]))) {
+			json_decref(levels);
+			return NULL;
+		}
+	}
+	return levels;
+}
+
+static json_t *explain_device_json(const struct rl_explain_device *device)
+{
+	const char *verdict = rl_reason_drops(device->reason) ? "drop" : "pass";
+
+	return json_pack("{s:o, s:o, s:s, s:s, s:o}", "name", text(device->device->attached.name), "level",
+			 explain_level_json(&device->level), "verdict", verdict, "reason",
+			 rl_reason_name(device->reason), "passes_in_seconds", wait_json(device->wait));
+}
+
+static json_t *explain_devices_json(const struct rl_explain *explain)
+{
+	json_t *devices = json_array();
+
+	for (size_t i = 0; i < explain->device_count; i++) {
+		if (json_array_append_new(devices, explain_device_json(&explain->device[i]))) {
+			json_decref(devices);
+			return NULL;
+		}
+	}
+	return devices;
+}
+
+static json_t *explain_wider_json(const struct rl_explain *explain)
+{
+	json_t *wider = json_array();
+
+	for (size_t i = 0; i < explain->wider_count; i++) {
+		if (json_array_append_new(wider, target_text(&explain->wider[i]->limit.target))) {
+			json_decref(wider);
+			return NULL;
+		}
+	}
+	return wider;
+}
+
+static json_t *explain_packet_json(const struct rl_explain *explain)
+{
+	static const struct {
+		enum rl_kind kind;
+		const char *name;
+	} names[] = {{RL_KIND_TCP, "tcp"},
+		     {RL_KIND_SYN, "syn"},
+		     {RL_KIND_UDP, "udp"},
+		     {RL_KIND_ICMP, "icmp"},
+		     {RL_KIND_FRAG, "frag"}};
+	const struct rl_explain_packet *packet = &explain->packet;
+	json_t *kinds = json_array();
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (packet->kinds & names[i].kind)
+			json_array_append_new(kinds, json_string(names[i].name));
+	return json_pack("{s:I, s:o, s:o, s:I, s:s}", "bytes", exact(packet->bytes), "kinds", kinds, "port",
+			 number_or_null(packet->port), "cost", exact(explain->cost), "priority",
+			 rl_priority_name((__u8)explain->priority));
+}
+
+/* What became of the source's packets; null where it has no bucket of its own to count them beside. */
+static json_t *explain_tally_json(const struct rl_explain *explain)
+{
+	const struct rl_tally *tally = &explain->level[0].tally;
+
+	if (explain->why != RL_EXPLAIN_LONGEST || !explain->level[0].found)
+		return json_pack("{s:n, s:n, s:n}", "passed", "dropped", "shadow");
+	return counts_json(&tally->passed, &tally->dropped, &tally->shadow);
+}
+
+json_t *rl_view_explain_json(const struct rl_explain *explain)
+{
+	const struct rl_limit_stats *limit = explain->limit, *tenant = explain->tenant_from;
+	json_t *why = json_pack(
+	    "{s:i, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "schema_version", RL_VIEW_SCHEMA_VERSION,
+	    "address", prefix_text(&explain->packet.source), "packet", explain_packet_json(explain), "why",
+	    rl_explain_why_name(explain->why), "limit",
+	    limit ? target_text(&limit->limit.target) : json_null(), "wider", explain_wider_json(explain),
+	    "tenant", tenant ? text_or_null(tenant->limit.terms.tenant) : json_null(), "tenant_from",
+	    tenant ? target_text(&tenant->limit.target) : json_null(), "source",
+	    explain->why == RL_EXPLAIN_LONGEST ? prefix_text(&explain->source) : json_null());
+
+	return joined(joined(why, explain_tally_json(explain)),
+		      json_pack("{s:o, s:o}", "levels", explain_levels_json(explain), "devices",
+				explain_devices_json(explain)));
 }
 
 int rl_view_json_print(json_t *object, FILE *out)

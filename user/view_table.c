@@ -6,54 +6,20 @@
 #include <string.h>
 #include <time.h>
 
-#include "table.h"
+#include "prefix.h"
+#include "grid.h"
 #include "target.h"
-#include "units.h"
+#include "view_text.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0])) /* a macro: the type of element varies */
-#define PAIR_TEXT    (2UL * RL_UNIT_TEXT)
-#define NUMBER_TEXT  24
 
-static const char *number(__u64 value, char buf[NUMBER_TEXT])
+/* What was said besides: the tenant has a column of its own. */
+static const char *more_text(const struct rl_terms *terms, char buf[RL_WORDS_TEXT])
 {
-	snprintf(buf, NUMBER_TEXT, "%" PRIu64, (uint64_t)value);
-	return buf;
-}
+	struct rl_terms others = *terms;
 
-static const char *human_bytes(__u64 bytes, char buf[RL_UNIT_TEXT])
-{
-	rl_human((double)bytes, buf);
-	strncat(buf, "B", RL_UNIT_TEXT - strlen(buf) - 1);
-	return buf;
-}
-
-/* "1kpps", "10mbit" or "1kpps,10mbit"; each part is "" where that unit isn't limited. */
-static const char *pair(const char *packets, const char *bytes, char buf[PAIR_TEXT])
-{
-	snprintf(buf, PAIR_TEXT, "%s%s%s", packets, packets[0] && bytes[0] ? "," : "", bytes);
-	return buf;
-}
-
-static const char *rates_text(const struct rl_terms *terms, char buf[PAIR_TEXT])
-{
-	char packets[RL_UNIT_TEXT] = "", bits[RL_UNIT_TEXT] = "";
-
-	if (terms->packets_per_hour)
-		rl_rate_print_packets(terms->packets_per_hour, packets);
-	if (terms->bits_per_second)
-		rl_rate_print_bits(terms->bits_per_second, bits);
-	return pair(packets, bits, buf);
-}
-
-static const char *bursts_text(const struct rl_terms *terms, char buf[PAIR_TEXT])
-{
-	char packets[RL_UNIT_TEXT] = "", bytes[RL_UNIT_TEXT] = "";
-
-	if (terms->burst_packets)
-		rl_burst_print_packets(terms->burst_packets, packets);
-	if (terms->burst_bytes)
-		rl_burst_print_bytes(terms->burst_bytes, bytes);
-	return pair(packets, bytes, buf);
+	memset(others.tenant, 0, sizeof(others.tenant));
+	return rl_words_print(&others, buf);
 }
 
 const char *rl_view_time(__u64 seconds, char buf[RL_TIME_TEXT])
@@ -67,12 +33,13 @@ const char *rl_view_time(__u64 seconds, char buf[RL_TIME_TEXT])
 }
 
 static const char no_limit[] = "no limit is set\n";
-static const char no_device[] = "no device attached; policy and buckets are kept\n";
+static const char no_device[] = RL_VIEW_NO_DEVICE;
 
 int rl_view_list_table(const struct rl_snapshot *snapshot, FILE *out)
 {
-	static const struct rl_column columns[] = {{"TARGET", -1}, {"RATE", 1}, {"BURST", 1}, {"TENANT", -1}};
-	RL_TABLE struct rl_table table = rl_table_make(columns, COUNT(columns));
+	static const struct rl_column columns[] = {{"TARGET", -1}, {"CLASS", -1},  {"RATE", 1},
+						   {"BURST", 1},   {"TENANT", -1}, {"MORE", -1}};
+	RL_GRID struct rl_grid table = rl_grid_make(columns, COUNT(columns));
 
 	if (!snapshot->limit_count) {
 		fputs(no_limit, out);
@@ -80,44 +47,51 @@ int rl_view_list_table(const struct rl_snapshot *snapshot, FILE *out)
 	}
 	for (size_t i = 0; i < snapshot->limit_count; i++) {
 		const struct rl_limit_stats *limit = &snapshot->limits[i];
-		char target[RL_TARGET_TEXT], rates[PAIR_TEXT], bursts[PAIR_TEXT];
+		const struct rl_terms *terms = &limit->limit.terms;
+		char target[RL_TARGET_TEXT], class[RL_CLASS_TEXT], rates[RL_PAIR_TEXT], bursts[RL_PAIR_TEXT],
+		    more[RL_WORDS_TEXT];
 
-		rl_table_add(&table, (const char *[]){
-					 rl_target_print(&limit->target, target),
-					 rates_text(&limit->limit.terms, rates),
-					 bursts_text(&limit->limit.terms, bursts),
-					 limit->tenant,
-				     });
+		rl_grid_add(&table, (const char *[]){
+					rl_target_print(&limit->limit.target, target),
+					rl_text_class(terms, class),
+					rl_text_rates(terms, rates),
+					rl_text_bursts(terms, bursts),
+					limit->tenant,
+					more_text(terms, more),
+				    });
 	}
-	return rl_table_print(&table, out);
+	return rl_grid_print(&table, out);
 }
 
 static int device_counts_table(const struct rl_snapshot *snapshot, FILE *out)
 {
 	static const struct rl_column columns[] = {
-	    {"DEVICE", -1}, {"MODE", -1}, {"RECEIVED", 1}, {"BYTES", 1},
-	    {"PASSED", 1},  {"BYTES", 1}, {"DROPPED", 1},  {"BYTES", 1},
+	    {"DEVICE", -1}, {"MODE", -1},   {"RECEIVED", 1}, {"BYTES", 1},  {"PASSED", 1},
+	    {"BYTES", 1},   {"DROPPED", 1}, {"BYTES", 1},    {"SHADOW", 1}, {"BYTES", 1},
 	};
-	RL_TABLE struct rl_table table = rl_table_make(columns, COUNT(columns));
+	RL_GRID struct rl_grid table = rl_grid_make(columns, COUNT(columns));
 
 	for (size_t i = 0; i < snapshot->device_count; i++) {
 		const struct rl_device_stats *device = &snapshot->devices[i];
 		struct rl_count passed = rl_device_passed(&device->count);
 		struct rl_count dropped = rl_device_dropped(&device->count);
-		char packets[3][NUMBER_TEXT], bytes[3][RL_UNIT_TEXT];
+		struct rl_count shadow = rl_device_shadow(&device->count);
+		char packets[4][RL_NUMBER_TEXT], bytes[4][RL_UNIT_TEXT];
 
-		rl_table_add(&table, (const char *[]){
-					 device->attached.name,
-					 rl_mode_name(device->attached.device.mode),
-					 number(passed.packets + dropped.packets, packets[0]),
-					 human_bytes(passed.bytes + dropped.bytes, bytes[0]),
-					 number(passed.packets, packets[1]),
-					 human_bytes(passed.bytes, bytes[1]),
-					 number(dropped.packets, packets[2]),
-					 human_bytes(dropped.bytes, bytes[2]),
-				     });
+		rl_grid_add(&table, (const char *[]){
+					device->attached.name,
+					rl_mode_name(device->attached.device.mode),
+					rl_text_number(passed.packets + dropped.packets, packets[0]),
+					rl_text_bytes(passed.bytes + dropped.bytes, bytes[0]),
+					rl_text_number(passed.packets, packets[1]),
+					rl_text_bytes(passed.bytes, bytes[1]),
+					rl_text_number(dropped.packets, packets[2]),
+					rl_text_bytes(dropped.bytes, bytes[2]),
+					rl_text_number(shadow.packets, packets[3]),
+					rl_text_bytes(shadow.bytes, bytes[3]),
+				    });
 	}
-	return rl_table_print(&table, out);
+	return rl_grid_print(&table, out);
 }
 
 /* Only what has happened: most reasons never do. */
@@ -125,55 +99,59 @@ static int reasons_table(const struct rl_snapshot *snapshot, FILE *out)
 {
 	static const struct rl_column columns[] = {
 	    {"DEVICE", -1}, {"VERDICT", -1}, {"REASON", -1}, {"PACKETS", 1}, {"BYTES", 1}};
-	RL_TABLE struct rl_table table = rl_table_make(columns, COUNT(columns));
+	RL_GRID struct rl_grid table = rl_grid_make(columns, COUNT(columns));
 
 	for (size_t i = 0; i < snapshot->device_count; i++) {
 		for (int reason = 0; reason < RL_REASONS; reason++) {
 			const struct rl_count *count = &snapshot->devices[i].count.by_reason[reason];
-			char packets[NUMBER_TEXT], bytes[RL_UNIT_TEXT];
+			char packets[RL_NUMBER_TEXT], bytes[RL_UNIT_TEXT];
 
 			if (!count->packets)
 				continue;
-			rl_table_add(&table, (const char *[]){
-						 snapshot->devices[i].attached.name,
-						 rl_reason_drops(reason) ? "drop" : "pass",
-						 rl_reason_name(reason),
-						 number(count->packets, packets),
-						 human_bytes(count->bytes, bytes),
-					     });
+			rl_grid_add(&table, (const char *[]){
+						snapshot->devices[i].attached.name,
+						rl_text_verdict(reason),
+						rl_reason_name(reason),
+						rl_text_number(count->packets, packets),
+						rl_text_bytes(count->bytes, bytes),
+					    });
 		}
 	}
 	if (!table.row_count && !table.failed)
 		return 0;
 	fputc('\n', out);
-	return rl_table_print(&table, out);
+	return rl_grid_print(&table, out);
 }
 
 static int limit_counts_table(const struct rl_snapshot *snapshot, FILE *out)
 {
 	static const struct rl_column columns[] = {
-	    {"TARGET", -1}, {"RATE", 1},  {"BURST", 1},	  {"TENANT", -1},
-	    {"PASSED", 1},  {"BYTES", 1}, {"DROPPED", 1}, {"BYTES", 1},
+	    {"TARGET", -1}, {"CLASS", -1},  {"RATE", 1},  {"BURST", 1},	 {"TENANT", -1}, {"PASSED", 1},
+	    {"BYTES", 1},   {"DROPPED", 1}, {"BYTES", 1}, {"SHADOW", 1}, {"BYTES", 1},
 	};
-	RL_TABLE struct rl_table table = rl_table_make(columns, COUNT(columns));
+	RL_GRID struct rl_grid table = rl_grid_make(columns, COUNT(columns));
 
 	for (size_t i = 0; i < snapshot->limit_count; i++) {
 		const struct rl_limit_stats *limit = &snapshot->limits[i];
-		char target[RL_TARGET_TEXT], rates[PAIR_TEXT], bursts[PAIR_TEXT];
-		char packets[2][NUMBER_TEXT], bytes[2][RL_UNIT_TEXT];
+		const struct rl_terms *terms = &limit->limit.terms;
+		char target[RL_TARGET_TEXT], class[RL_CLASS_TEXT], rates[RL_PAIR_TEXT], bursts[RL_PAIR_TEXT];
+		char packets[3][RL_NUMBER_TEXT], bytes[3][RL_UNIT_TEXT];
 
-		rl_table_add(&table, (const char *[]){
-					 rl_target_print(&limit->target, target),
-					 rates_text(&limit->limit.terms, rates),
-					 bursts_text(&limit->limit.terms, bursts),
-					 limit->tenant,
-					 number(limit->count.passed.packets, packets[0]),
-					 human_bytes(limit->count.passed.bytes, bytes[0]),
-					 number(limit->count.dropped.packets, packets[1]),
-					 human_bytes(limit->count.dropped.bytes, bytes[1]),
-				     });
+		rl_grid_add(&table, (const char *[]){
+					rl_target_print(&limit->limit.target, target),
+					rl_text_class(terms, class),
+					rl_text_rates(terms, rates),
+					rl_text_bursts(terms, bursts),
+					limit->tenant,
+					rl_text_number(limit->count.passed.packets, packets[0]),
+					rl_text_bytes(limit->count.passed.bytes, bytes[0]),
+					rl_text_number(limit->count.dropped.packets, packets[1]),
+					rl_text_bytes(limit->count.dropped.bytes, bytes[1]),
+					rl_text_number(limit->count.shadow.packets, packets[2]),
+					rl_text_bytes(limit->count.shadow.bytes, bytes[2]),
+				    });
 	}
-	return rl_table_print(&table, out);
+	return rl_grid_print(&table, out);
 }
 
 int rl_view_stats_table(const struct rl_snapshot *snapshot, FILE *out)
@@ -193,15 +171,6 @@ int rl_view_stats_table(const struct rl_snapshot *snapshot, FILE *out)
 		return limit_counts_table(snapshot, out);
 	fputs(no_limit, out);
 	return 0;
-}
-
-static const char *device_state(const struct rl_attached *attached)
-{
-	if (attached->where == RL_GONE)
-		return "gone";
-	if (attached->where == RL_MOVED)
-		return "moved";
-	return attached->device.flags & RL_DEVICE_PAUSED ? "paused" : "enforcing";
 }
 
 static void status_hints(const struct rl_snapshot *snapshot, FILE *out)
@@ -226,40 +195,60 @@ static int status_devices_table(const struct rl_snapshot *snapshot, FILE *out)
 	    {"DEVICE", -1}, {"INDEX", 1},   {"DIRECTION", -1}, {"MODE", -1},
 	    {"STATE", -1},  {"PROGRAM", 1}, {"LINK", 1},       {"SINCE", -1},
 	};
-	RL_TABLE struct rl_table table = rl_table_make(columns, COUNT(columns));
+	RL_GRID struct rl_grid table = rl_grid_make(columns, COUNT(columns));
 
 	for (size_t i = 0; i < snapshot->device_count; i++) {
 		const struct rl_attached *attached = &snapshot->devices[i].attached;
-		char index[NUMBER_TEXT], program[NUMBER_TEXT], link[NUMBER_TEXT], since[RL_TIME_TEXT];
+		char index[RL_NUMBER_TEXT], program[RL_NUMBER_TEXT], link[RL_NUMBER_TEXT],
+		    since[RL_TIME_TEXT];
 
-		rl_table_add(&table, (const char *[]){
-					 attached->name,
-					 attached->ifindex ? number(attached->ifindex, index) : NULL,
-					 "in",
-					 rl_mode_name(attached->device.mode),
-					 device_state(attached),
-					 attached->program_id ? number(attached->program_id, program) : NULL,
-					 attached->link_id ? number(attached->link_id, link) : NULL,
-					 rl_view_time(attached->device.since, since),
-				     });
+		rl_grid_add(&table,
+			    (const char *[]){
+				attached->name,
+				attached->ifindex ? rl_text_number(attached->ifindex, index) : NULL,
+				"in",
+				rl_mode_name(attached->device.mode),
+				rl_text_device_state(attached),
+				attached->program_id ? rl_text_number(attached->program_id, program) : NULL,
+				attached->link_id ? rl_text_number(attached->link_id, link) : NULL,
+				rl_view_time(attached->device.since, since),
+			    });
 	}
-	if (rl_table_print(&table, out))
+	if (rl_grid_print(&table, out))
 		return -ENOMEM;
 	status_hints(snapshot, out);
 	return 0;
 }
 
+/* What becomes of a source that the store has no room for. */
+static const char *full_text(const struct rl_snapshot *snapshot)
+{
+	static const char *const texts[RL_FULLS] = {
+	    [RL_FULL_AGGREGATE] = "a new one is held by its /24 or /48 (aggregate)",
+	    [RL_FULL_OPEN] = "a new one passes (open)",
+	    [RL_FULL_CLOSED] = "a new one is dropped (closed)",
+	};
+
+	if (snapshot->meta.store == RL_STORE_LRU)
+		return "the least recently seen is forgotten";
+	return snapshot->settings.when_full < RL_FULLS ? texts[snapshot->settings.when_full] : "unknown";
+}
+
 int rl_view_status_table(const struct rl_view_status *status, FILE *out)
 {
+	const struct rl_snapshot *snapshot = status->snapshot;
+
 	fprintf(out, "network namespace %" PRIu64 ", state in %s\n", (uint64_t)status->cookie, status->path);
-	if (!status->snapshot) {
+	if (!snapshot) {
 		fprintf(out, "unreadable: %s\n", status->error);
 		return 0;
 	}
-	fprintf(out, "%zu limit%s, room for %" PRIu64 " sources\n\n", status->snapshot->limit_count,
-		status->snapshot->limit_count == 1 ? "" : "s", (uint64_t)status->snapshot->meta.max_sources);
-	if (status->snapshot->device_count)
-		return status_devices_table(status->snapshot, out);
+	fprintf(out, "%zu limit%s\nstore %s, room for %" PRIu64 " sources; when full, %s\n\n",
+		snapshot->limit_count, snapshot->limit_count == 1 ? "" : "s",
+		rl_store_name(snapshot->meta.store), (uint64_t)snapshot->meta.max_sources,
+		full_text(snapshot));
+	if (snapshot->device_count)
+		return status_devices_table(snapshot, out);
 	fputs(no_device, out);
 	return 0;
 }
@@ -275,11 +264,13 @@ int rl_view_top_devices_table(const struct rl_top *top, FILE *out)
 	    {"IN pps", RATE_WIDTH},
 	    {"PASS pps", RATE_WIDTH},
 	    {"DROP pps", RATE_WIDTH},
+	    {"SHADOW pps", RATE_WIDTH},
 	    {"IN bit/s", RATE_WIDTH},
 	    {"PASS bit/s", RATE_WIDTH},
 	    {"DROP bit/s", RATE_WIDTH},
 	};
-	RL_TABLE struct rl_table table = rl_table_make(columns, COUNT(columns));
+	RL_GRID struct rl_grid table = rl_grid_make(columns, COUNT(columns));
+	const __u32 unusual = RL_DEVICE_PAUSED | RL_DEVICE_SHADOW;
 
 	if (!top->device_count) {
 		fputs(no_device, out);
@@ -288,23 +279,23 @@ int rl_view_top_devices_table(const struct rl_top *top, FILE *out)
 	for (size_t i = 0; i < top->device_count; i++) {
 		const struct rl_attached *attached = &top->devices[i].stats->attached;
 		const struct rl_top_rates *rates = &top->devices[i].rates;
-		char text[6][RL_UNIT_TEXT];
+		char text[7][RL_UNIT_TEXT];
 
-		rl_table_add(&table,
-			     (const char *[]){
-				 attached->name,
-				 attached->where == RL_HERE && !(attached->device.flags & RL_DEVICE_PAUSED)
-				     ? rl_mode_name(attached->device.mode)
-				     : device_state(attached),
-				 rl_human(rates->passed_pps + rates->dropped_pps, text[0]),
-				 rl_human(rates->passed_pps, text[1]),
-				 rl_human(rates->dropped_pps, text[2]),
-				 rl_human(rates->passed_bits + rates->dropped_bits, text[3]),
-				 rl_human(rates->passed_bits, text[4]),
-				 rl_human(rates->dropped_bits, text[5]),
-			     });
+		rl_grid_add(&table, (const char *[]){
+					attached->name,
+					attached->where == RL_HERE && !(attached->device.flags & unusual)
+					    ? rl_mode_name(attached->device.mode)
+					    : rl_text_device_state(attached),
+					rl_human(rates->passed_pps + rates->dropped_pps, text[0]),
+					rl_human(rates->passed_pps, text[1]),
+					rl_human(rates->dropped_pps, text[2]),
+					rl_human(rates->shadow_pps, text[3]),
+					rl_human(rates->passed_bits + rates->dropped_bits, text[4]),
+					rl_human(rates->passed_bits, text[5]),
+					rl_human(rates->dropped_bits, text[6]),
+				    });
 	}
-	return rl_table_print(&table, out);
+	return rl_grid_print(&table, out);
 }
 
 static int no_sources(const struct rl_top *top, FILE *out)
@@ -326,32 +317,34 @@ int rl_view_top_sources_table(const struct rl_top *top, FILE *out)
 	    {"SOURCE", -18},
 	    {"PASS pps", RATE_WIDTH},
 	    {"DROP pps", RATE_WIDTH},
+	    {"SHADOW pps", RATE_WIDTH},
 	    {"PASS bit/s", RATE_WIDTH},
 	    {"DROP bit/s", RATE_WIDTH},
 	    {"LIMIT", -12},
 	    {"RATE", 8},
 	    {"TENANT", -1},
 	};
-	RL_TABLE struct rl_table table = rl_table_make(columns, COUNT(columns));
+	RL_GRID struct rl_grid table = rl_grid_make(columns, COUNT(columns));
 
 	if (!top->source_count)
 		return no_sources(top, out);
 	for (size_t i = 0; i < top->source_count; i++) {
 		const struct rl_top_source *source = &top->sources[i];
 		const struct rl_limit_stats *limit = &top->now->limits[source->stats->limit];
-		char address[RL_TARGET_TEXT], target[RL_TARGET_TEXT], limits[PAIR_TEXT],
-		    text[4][RL_UNIT_TEXT];
+		char address[RL_PREFIX_TEXT], target[RL_TARGET_TEXT], limits[RL_PAIR_TEXT],
+		    text[5][RL_UNIT_TEXT];
 
-		rl_table_add(&table, (const char *[]){
-					 rl_target_print(&source->stats->source, address),
-					 rl_human(source->rates.passed_pps, text[0]),
-					 rl_human(source->rates.dropped_pps, text[1]),
-					 rl_human(source->rates.passed_bits, text[2]),
-					 rl_human(source->rates.dropped_bits, text[3]),
-					 rl_target_print(&limit->target, target),
-					 rates_text(&limit->limit.terms, limits),
-					 limit->tenant,
-				     });
+		rl_grid_add(&table, (const char *[]){
+					rl_prefix_print(&source->stats->source, address),
+					rl_human(source->rates.passed_pps, text[0]),
+					rl_human(source->rates.dropped_pps, text[1]),
+					rl_human(source->rates.shadow_pps, text[2]),
+					rl_human(source->rates.passed_bits, text[3]),
+					rl_human(source->rates.dropped_bits, text[4]),
+					rl_target_print(&limit->limit.target, target),
+					rl_text_rates(&limit->limit.terms, limits),
+					limit->tenant,
+				    });
 	}
-	return rl_table_print(&table, out);
+	return rl_grid_print(&table, out);
 }

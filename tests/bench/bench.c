@@ -3,7 +3,7 @@
  * bench.c - what the packet program costs over an empty XDP_DROP, ns per packet, by number of sources and
  * verdict.
  *
- * One `any` limit in packets, the precise clock as shipped, a table for a million sources, filled before
+ * One `any` limit in packets, the precise clock as shipped, a store for a million sources, filled before
  * anything is measured by as many sources as are measured. Each round measures everything once, so that what
  * drifts hits all alike; the cost is the median over the rounds of the difference within a round. No device
  * is involved: BPF_PROG_TEST_RUN on one CPU.
@@ -21,8 +21,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../../user/clock.h"
 #include "../../user/limit.h"
-#include "../../user/target.h"
+#include "../../user/loader.h"
+#include "../../user/policy.h"
 #include "../../user/units.h"
 #include "../lib/frame.h"
 #include "bench/bench.skel.h"
@@ -44,6 +46,8 @@ static const __u32 source_counts[] = {1, 16384, TABLE};
 struct bench_run {
 	struct bench *driver;
 	struct rl_xdp *limiter[COUNTS][PROGRAMS]; /* each with its own table; NULL for EMPTY */
+	__u32 slot[COUNTS][PROGRAMS];		  /* of its limit */
+	enum rl_store store;
 	uint8_t frame[RL_FRAME_MAX];
 	size_t len;
 	int rounds;
@@ -58,34 +62,42 @@ static int complain(const char *what, int error)
 	return error;
 }
 
-static int set_any_limit(const struct rl_xdp *skel, const char *rate, const char *burst)
+/* The one limit, of `any`; *slot is where its counters are. */
+static int set_any_limit(const struct rl_xdp *skel, const char *rate, const char *burst, __u32 *slot)
 {
-	struct rl_terms terms = {};
+	struct rl_state state = RL_STATE_INIT;
+	struct rl_target any = {.kind = RL_TARGET_PREFIX};
+	struct rl_terms terms = RL_TERMS_INIT;
 	struct rl_error err = {};
-	struct rl_prefix any;
 	struct rl_limit limit;
-	int error = rl_target_parse("any", &any, &err);
+	int error;
 
-	error = error ? error : rl_rate_parse(rate, &terms, &err);
+	for (int i = 0; i < RL_MAPS; i++)
+		state.map[i] = bpf_object__find_map_fd_by_name(skel->obj, rl_map_name((enum rl_map)i));
+	error = rl_rate_parse(rate, &terms, &err);
 	error = error ? error : rl_burst_parse(burst, &terms, &err);
-	error = error ? error : rl_terms_complete(&terms, &err);
-	error = error ? error : rl_limit_compute(&any, &terms, NULL, 1, 0, 0, &limit, &err);
-	if (error)
+	error = error ? error : rl_terms_complete(&any, &terms, &err);
+	error = error ? error : rl_policy_set(&state, &any, &terms, rl_clock_ns(), &err);
+	if (error || !rl_policy_find(&state, &any, NULL, &limit)) {
 		fprintf(stderr, "bench: %s\n", err.text);
-	return error ? error : bpf_map_update_elem(bpf_map__fd(skel->maps.rl_policy), &any, &limit, BPF_ANY);
+		return error ? error : -ENOENT;
+	}
+	*slot = limit.slot;
+	return 0;
 }
 
 /* The program as attach loads it, but for the pins. */
-static struct rl_xdp *load_limiter(const char *rate, const char *burst)
+static struct rl_xdp *load_limiter(enum rl_store store, const char *rate, const char *burst, __u32 *slot)
 {
+	const struct rl_load_options options = {
+	    .frags = true, .store = store, .max_sources = TABLE, .seed = {0x243f6a8885a308d3ULL, 1}};
 	struct rl_xdp *skel = rl_xdp__open();
 
 	if (!skel)
 		return NULL;
-	rl_limit_nd(&skel->bss->rl_nd_limit);
-	bpf_map__set_max_entries(skel->maps.rl_sources, TABLE);
-	bpf_program__set_flags(skel->progs.rl_xdp, BPF_F_XDP_HAS_FRAGS);
-	if (rl_xdp__load(skel) || set_any_limit(skel, rate, burst)) {
+	if (rl_skeleton_prepare(skel, &options) || rl_xdp__load(skel) ||
+	    rl_skeleton_settle(skel, &options, 0, RL_FULL_AGGREGATE) ||
+	    set_any_limit(skel, rate, burst, slot)) {
 		rl_xdp__destroy(skel);
 		return NULL;
 	}
@@ -105,8 +117,10 @@ static int load_program(struct bench_run *run, int count, int program)
 	__u32 index = index_of(count, program);
 
 	if (program != EMPTY) {
-		struct rl_xdp *limiter =
-		    program == PASSING ? load_limiter("148.8mpps", "10m") : load_limiter("1/h", "1");
+		__u32 *slot = &run->slot[count][program];
+		struct rl_xdp *limiter = program == PASSING
+					     ? load_limiter(run->store, "148.8mpps", "10m", slot)
+					     : load_limiter(run->store, "1/h", "1", slot);
 
 		if (!limiter)
 			return complain("loading the packet program", -EPERM);
@@ -161,10 +175,9 @@ static double send_packets(const struct bench_run *run, int count, int program, 
 	return (cpu_time() - start) / packets;
 }
 
-static struct rl_limit_count count_limit(const struct rl_xdp *skel)
+static struct rl_limit_count count_limit(const struct rl_xdp *skel, __u32 slot)
 {
 	struct rl_limit_count per_cpu[256], sum = {};
-	__u32 slot = 0;
 	int cpus = libbpf_num_possible_cpus();
 
 	if (cpus > 256 || bpf_map_lookup_elem(bpf_map__fd(skel->maps.rl_limit_count), &slot, per_cpu))
@@ -188,12 +201,12 @@ static int measure(struct bench_run *run, int round, int count, int program)
 
 	send_packets(run, count, program, 0, run->packets / 10); /* caches belong to the program before it */
 	if (limiter)
-		before = count_limit(limiter);
+		before = count_limit(limiter, run->slot[count][program]);
 	ns = send_packets(run, count, program, 0, run->packets);
 	if (ns < 0)
 		return -EIO;
 	if (limiter)
-		after = count_limit(limiter);
+		after = count_limit(limiter, run->slot[count][program]);
 	run->ns[count][program][round] = ns;
 	run->passed[count][program] +=
 	    (double)(after.passed.packets - before.passed.packets) / run->packets / run->rounds;
@@ -308,8 +321,9 @@ static int write_json(const struct bench_run *run, const char *path)
 		}
 	}
 	root = json_pack("{s:i, s:s, s:s, s:s, s:i, s:i, s:i, s:b, s:o}", "schema_version", 1, "kernel",
-			 kernel.release, "clock", "precise", "store", "lru", "table", TABLE, "rounds",
-			 run->rounds, "packets", (int)run->packets, "noisy", noisy(run), "results", results);
+			 kernel.release, "clock", "precise", "store",
+			 run->store == RL_STORE_LRU ? "lru" : "table", "table", TABLE, "rounds", run->rounds,
+			 "packets", (int)run->packets, "noisy", noisy(run), "results", results);
 	error = root ? json_dump_file(root, path, JSON_INDENT(2)) : -1;
 	json_decref(root);
 	return error ? complain(path, -EIO) : 0;
@@ -329,17 +343,19 @@ int main(int argc, const char **argv)
 {
 	static struct bench_run run = {.rounds = ROUNDS, .packets = PACKETS};
 	const char *path = "build/bench.json";
-	int quick = 0, error;
+	int quick = 0, lru = 0, error;
 	struct poptOption options[] = {
 	    {"json", 0, POPT_ARG_STRING, &path, 0, "where the figures go, build/bench.json", "FILE"},
 	    {"quick", 0, POPT_ARG_NONE, &quick, 0, "few packets: to see that it works, not to compare", NULL},
+	    {"lru", 0, POPT_ARG_NONE, &lru, 0, "the store `lru` instead of `table`", NULL},
 	    POPT_AUTOHELP POPT_TABLEEND};
 	poptContext context = poptGetContext("bench", argc, argv, options, 0);
 
 	error = poptGetNextOpt(context);
 	if (error < -1 || poptPeekArg(context)) {
 		fprintf(stderr, "bench: %s\n",
-			error < -1 ? poptStrerror(error) : "takes no words, only --json FILE and --quick");
+			error < -1 ? poptStrerror(error)
+				   : "takes no words, only --json FILE, --lru and --quick");
 		poptFreeContext(context);
 		return 1;
 	}
@@ -347,6 +363,7 @@ int main(int argc, const char **argv)
 		run.rounds = ROUNDS_MIN;
 		run.packets = QUICK;
 	}
+	run.store = lru ? RL_STORE_LRU : RL_STORE_TABLE;
 	error = stay_on_this_cpu();
 	error = error ? error : load(&run);
 	error = error ? error : measure_all(&run);

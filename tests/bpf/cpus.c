@@ -129,8 +129,8 @@ Test(cpus, together_exactly_the_burst)
 			     count.passed.packets);
 		cr_assert_eq(count.passed.packets + count.dropped.packets, CPUS * 1000000);
 		cr_assert(fixture_source(&fx, &limit, sources[i], &source));
-		cr_assert_eq(source.passed.packets, count.passed.packets);
-		cr_assert_eq(source.dropped.packets, count.dropped.packets);
+		cr_assert_eq(source.tally.passed.packets, count.passed.packets);
+		cr_assert_eq(source.tally.dropped.packets, count.dropped.packets);
 		fixture_unlimit(&fx, targets[i]);
 	}
 	fixture_close(&fx);

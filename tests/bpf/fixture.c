@@ -7,9 +7,15 @@
 #include <unistd.h>
 
 #include "fixture.h"
+#include "../../user/class.h"
+#include "../../user/clock.h"
 #include "../../user/limit.h"
+#include "../../user/loader.h"
+#include "../../user/policy.h"
+#include "../../user/prefix.h"
 #include "../../user/target.h"
 #include "../../user/units.h"
+#include "native.h"
 #include "rl_xdp.skel.h"
 #include "tests/bpf/offer.skel.h"
 
@@ -58,12 +64,15 @@ static struct rl_limit_count read_limit(const struct fixture *fx, __u32 slot)
 	struct rl_limit_count sum = {};
 	int n = cpus();
 
-	cr_assert_eq(bpf_map_lookup_elem(bpf_map__fd(fx->skel->maps.rl_limit_count), &slot, per_cpu), 0);
+	cr_assert_eq(bpf_map_lookup_elem(bpf_map__fd(fx->skel->maps.rl_limit_count), &slot, per_cpu), 0,
+		     "slot %u", slot);
 	for (int cpu = 0; cpu < n; cpu++) {
 		sum.passed.packets += per_cpu[cpu].passed.packets;
 		sum.passed.bytes += per_cpu[cpu].passed.bytes;
 		sum.dropped.packets += per_cpu[cpu].dropped.packets;
 		sum.dropped.bytes += per_cpu[cpu].dropped.bytes;
+		sum.shadow.packets += per_cpu[cpu].shadow.packets;
+		sum.shadow.bytes += per_cpu[cpu].shadow.bytes;
 	}
 	return sum;
 }
@@ -71,8 +80,8 @@ static struct rl_limit_count read_limit(const struct fixture *fx, __u32 slot)
 static void read_counters(const struct fixture *fx, struct counters *out)
 {
 	out->device = read_device(fx, FIXTURE_DEVICE);
-	for (__u32 i = 0; i < fx->next; i++)
-		out->limit[i] = read_limit(fx, FIXTURE_FIRST_SLOT + i);
+	for (__u32 i = 0; i < fx->slot_count; i++)
+		out->limit[i] = read_limit(fx, fx->slots[i]);
 }
 
 struct fixture fixture_open(void)
@@ -80,27 +89,51 @@ struct fixture fixture_open(void)
 	return fixture_open_with(&(struct fixture_options){});
 }
 
+static struct rl_load_options load_options(const struct fixture_options *options)
+{
+	return (struct rl_load_options){
+	    .slot = FIXTURE_DEVICE,
+	    .frags = true,
+	    .store = options->store,
+	    .max_sources = options->max_sources ? options->max_sources : FIXTURE_MAX_SOURCES,
+	    .seed = {0x243f6a8885a308d3ULL, 0x13198a2e03707344ULL},
+	};
+}
+
+/* Ids that begin elsewhere than at 1, so that one mistaken for a slot shows. */
+static void move_ids(const struct fixture *fx)
+{
+	struct rl_meta meta;
+	__u32 zero = 0;
+
+	cr_assert_eq(bpf_map_lookup_elem(fx->state.map[RL_MAP_META], &zero, &meta), 0);
+	meta.next_limit_id = FIXTURE_FIRST_ID;
+	cr_assert_eq(bpf_map_update_elem(fx->state.map[RL_MAP_META], &zero, &meta, BPF_ANY), 0);
+}
+
 struct fixture fixture_open_with(const struct fixture_options *options)
 {
-	struct fixture fx = {.limits = calloc(FIXTURE_LIMITS, sizeof(*fx.limits))};
+	struct fixture fx = {.state = RL_STATE_INIT, .slots = calloc(FIXTURE_LIMITS, sizeof(*fx.slots))};
+	struct rl_load_options load = load_options(options);
 
 	if (geteuid())
 		cr_skip_test("loading BPF programs needs root");
-	cr_assert_not_null(fx.limits);
+	cr_assert_not_null(fx.slots);
 	fx.skel = rl_xdp__open();
 	cr_assert_not_null(fx.skel, "the skeleton doesn't open");
-	fx.skel->rodata->rl_clock_given = true;
-	fx.skel->rodata->rl_device_slot = FIXTURE_DEVICE;
-	rl_limit_nd(&fx.skel->bss->rl_nd_limit);
-	bpf_map__set_max_entries(fx.skel->maps.rl_sources,
-				 options->max_sources ? options->max_sources : FIXTURE_MAX_SOURCES);
+	cr_assert_eq(rl_skeleton_prepare(fx.skel, &load), 0);
+	fx.skel->rodata->rl_clock_given = !options->real_clock;
+	fx.real_clock = options->real_clock;
 	/* An array of 65536 per-CPU counters takes the kernel most of a second to make. */
-	bpf_map__set_max_entries(fx.skel->maps.rl_limit_count, FIXTURE_FIRST_SLOT + FIXTURE_LIMITS);
-	if (options->fixed_table)
-		bpf_map__set_type(fx.skel->maps.rl_sources, BPF_MAP_TYPE_HASH);
-	bpf_program__set_flags(fx.skel->progs.rl_xdp, BPF_F_XDP_HAS_FRAGS);
+	bpf_map__set_max_entries(fx.skel->maps.rl_limit_count, 4 * FIXTURE_LIMITS);
 	cr_assert_eq(rl_xdp__load(fx.skel), 0, "the program doesn't load");
+	cr_assert_eq(rl_skeleton_settle(fx.skel, &load, 0, options->when_full), 0);
 	fx.program = bpf_program__fd(fx.skel->progs.rl_xdp);
+	for (int i = 0; i < RL_MAPS; i++)
+		fx.state.map[i] = bpf_object__find_map_fd_by_name(fx.skel->obj, rl_map_name((enum rl_map)i));
+	fx.table = fx.skel->bss->rl_table;
+	move_ids(&fx);
+	fixture_device_name(&fx, "fixture0");
 	fixture_clock(&fx, FIXTURE_CLOCK);
 	return fx;
 }
@@ -121,7 +154,12 @@ void fixture_close(struct fixture *fx)
 	}
 	offer__destroy(fx->offer);
 	rl_xdp__destroy(fx->skel);
-	free(fx->limits);
+	free(fx->slots);
+}
+
+__u64 fixture_time(const struct fixture *fx)
+{
+	return fx->real_clock ? rl_clock_ns() : fx->now;
 }
 
 void fixture_clock(struct fixture *fx, __u64 now)
@@ -135,85 +173,187 @@ void fixture_advance(struct fixture *fx, __u64 ns)
 	fixture_clock(fx, fx->now + ns);
 }
 
-static struct rl_prefix parse_target(const char *text)
+static struct rl_prefix parse_prefix(const char *text)
 {
 	struct rl_error err = {};
-	struct rl_prefix target;
+	struct rl_prefix prefix;
+
+	cr_assert_eq(rl_prefix_parse(text, &prefix, &err), 0, "%s: %s", text, err.text);
+	return prefix;
+}
+
+static struct rl_target parse_target(const char *text)
+{
+	struct rl_error err = {};
+	struct rl_target target;
 
 	cr_assert_eq(rl_target_parse(text, &target, &err), 0, "%s: %s", text, err.text);
 	return target;
 }
 
-static struct fixture_limit *find_limit(struct fixture *fx, const struct rl_prefix *target)
+/* "per=/28": what follows the word and its '=', or NULL. */
+static const char *word_value(const char *text, const char *word)
 {
-	for (__u32 i = 0; i < fx->next; i++)
-		if (fx->limits[i].used && !memcmp(&fx->limits[i].target, target, sizeof(*target)))
-			return &fx->limits[i];
-	return NULL;
+	size_t len = strlen(word);
+
+	return !strncmp(text, word, len) && text[len] == '=' ? text + len + 1 : NULL;
 }
 
-static void write_policy(struct fixture *fx, const struct rl_prefix *target, const struct rl_limit *limit)
+static void parse_text(const char *text, struct rl_terms *terms)
 {
-	cr_assert_eq(bpf_map_update_elem(bpf_map__fd(fx->skel->maps.rl_policy), target, limit, BPF_ANY), 0);
+	struct rl_error err = {};
+	const char *value;
+	int error = 0;
+
+	if ((value = word_value(text, "class")))
+		error = rl_class_parse(value, &terms->class, &err);
+	else if ((value = word_value(text, "cost")))
+		error = rl_costs_parse(value, terms, &err);
+	else if ((value = word_value(text, "priority")))
+		error = rl_priority_parse(value, &terms->priority, &err);
+	else if ((value = word_value(text, "reserve")))
+		error = rl_reserve_parse(value, terms, &err);
+	else if ((value = word_value(text, "per")))
+		error = rl_per_parse(value, &terms->per, &err);
+	else if ((value = word_value(text, "tenant")))
+		strncpy(terms->tenant, value, sizeof(terms->tenant) - 1);
+	else if (!strcmp(text, "shared"))
+		terms->shared = 1;
+	else if (!strcmp(text, "shadow"))
+		terms->shadow = 1;
+	else if (!strcmp(text, "allow"))
+		terms->action = RL_ACTION_ALLOW;
+	else if (!strcmp(text, "deny"))
+		terms->action = RL_ACTION_DENY;
+	else if (strstr(text, "pps") || strstr(text, "bit") || strchr(text, '/'))
+		error = rl_rate_parse(text, terms, &err);
+	else
+		error = rl_burst_parse(text, terms, &err);
+	cr_assert_eq(error, 0, "%s: %s", text, err.text);
 }
 
-void fixture_policy_write(struct fixture *fx, const char *target, const struct rl_limit *limit)
+/* Watch every slot that has a limit, for good: a deleted limit's counters must move no more. */
+static void watch_slots(struct fixture *fx)
 {
-	struct rl_prefix prefix = parse_target(target);
+	struct rl_limit *limits = NULL;
+	struct rl_error err = {};
+	size_t count = 0;
 
-	write_policy(fx, &prefix, limit);
+	cr_assert_eq(rl_policy_read(&fx->state, &limits, &count, &err), 0, "%s", err.text);
+	for (size_t i = 0; i < count; i++) {
+		__u32 known = 0;
+
+		while (known < fx->slot_count && fx->slots[known] != limits[i].slot)
+			known++;
+		if (limits[i].target.kind == RL_TARGET_NEW)
+			fx->fresh = limits[i].slot;
+		if (known < fx->slot_count)
+			continue;
+		cr_assert(fx->slot_count < FIXTURE_LIMITS);
+		fx->slots[fx->slot_count++] = limits[i].slot;
+	}
+	free(limits);
 }
 
 struct rl_limit fixture_limit(struct fixture *fx, const char *target, ...)
 {
-	struct rl_prefix prefix = parse_target(target);
-	struct fixture_limit *known = find_limit(fx, &prefix);
-	struct rl_terms terms = {};
+	struct rl_target whom = parse_target(target);
+	struct rl_terms terms = RL_TERMS_INIT;
 	struct rl_error err = {};
 	struct rl_limit limit;
 	const char *text;
-	__u32 id;
 	va_list texts;
 
 	va_start(texts, target);
-	while ((text = va_arg(texts, const char *))) {
-		bool rate = strstr(text, "pps") || strstr(text, "bit") || strchr(text, '/');
-		int error = rate ? rl_rate_parse(text, &terms, &err) : rl_burst_parse(text, &terms, &err);
-
-		cr_assert_eq(error, 0, "%s: %s", text, err.text);
-	}
+	while ((text = va_arg(texts, const char *)))
+		parse_text(text, &terms);
 	va_end(texts);
-	cr_assert_eq(rl_terms_complete(&terms, &err), 0, "%s: %s", target, err.text);
-
-	cr_assert(known || fx->next < FIXTURE_LIMITS);
-	id = 101 + fx->next;
-	cr_assert_eq(rl_limit_compute(&prefix, &terms, known ? &known->limit : NULL, id,
-				      FIXTURE_FIRST_SLOT + fx->next, fx->skel->bss->rl_clock_now, &limit,
-				      &err),
-		     0, "%s: %s", target, err.text);
-	if (!known)
-		known = &fx->limits[fx->next++];
-	*known = (struct fixture_limit){.used = true, .target = prefix, .limit = limit};
-	write_policy(fx, &prefix, &limit);
+	cr_assert_eq(rl_terms_complete(&whom, &terms, &err), 0, "%s: %s", target, err.text);
+	cr_assert_eq(rl_policy_set(&fx->state, &whom, &terms, fixture_time(fx), &err), 0, "%s: %s", target,
+		     err.text);
+	cr_assert(
+	    rl_policy_find(&fx->state, &whom, rl_class_is_set(&terms.class) ? &terms.class : NULL, &limit));
+	watch_slots(fx);
 	return limit;
+}
+
+static void unlimit(struct fixture *fx, const char *target, const struct rl_class *class)
+{
+	struct rl_target whom = parse_target(target);
+	struct rl_error err = {};
+
+	cr_assert_eq(rl_policy_delete(&fx->state, &whom, class, fixture_time(fx), &err), 0, "%s: %s", target,
+		     err.text);
 }
 
 void fixture_unlimit(struct fixture *fx, const char *target)
 {
-	struct rl_prefix prefix = parse_target(target);
-	struct fixture_limit *known = find_limit(fx, &prefix);
+	unlimit(fx, target, NULL);
+}
 
-	cr_assert_not_null(known);
-	cr_assert_eq(bpf_map_delete_elem(bpf_map__fd(fx->skel->maps.rl_policy), &prefix), 0);
-	known->used = false; /* the slot stays taken: its counters must move no more */
+void fixture_unclass(struct fixture *fx, const char *target, const char *class)
+{
+	struct rl_error err = {};
+	struct rl_class of;
+
+	cr_assert_eq(rl_class_parse(class, &of, &err), 0, "%s", err.text);
+	unlimit(fx, target, &of);
+}
+
+__u64 fixture_head(struct fixture *fx, __u32 slot, __u64 head)
+{
+	__u64 old;
+
+	cr_assert_eq(bpf_map_lookup_elem(fx->state.map[RL_MAP_HEADS], &slot, &old), 0);
+	if (head != FIXTURE_HEAD_ASK)
+		cr_assert_eq(bpf_map_update_elem(fx->state.map[RL_MAP_HEADS], &slot, &head, BPF_ANY), 0);
+	return old;
+}
+
+struct rl_limit fixture_now(const struct fixture *fx, const char *target)
+{
+	struct rl_target whom = parse_target(target);
+	struct rl_limit limit;
+
+	cr_assert(rl_policy_find(&fx->state, &whom, NULL, &limit), "%s", target);
+	return limit;
+}
+
+void fixture_when_full(struct fixture *fx, enum rl_when_full when_full)
+{
+	struct rl_settings settings;
+	__u32 zero = 0;
+
+	cr_assert_eq(bpf_map_lookup_elem(fx->state.map[RL_MAP_SETTINGS], &zero, &settings), 0);
+	settings.when_full = when_full;
+	cr_assert_eq(bpf_map_update_elem(fx->state.map[RL_MAP_SETTINGS], &zero, &settings, BPF_ANY), 0);
+}
+
+static void change_device(struct fixture *fx, const char *name, __u32 set, __u32 clear)
+{
+	struct rl_device device;
+	__u32 slot = FIXTURE_DEVICE;
+
+	cr_assert_eq(bpf_map_lookup_elem(fx->state.map[RL_MAP_DEVICES], &slot, &device), 0);
+	device.flags = (device.flags | set) & ~clear;
+	if (name)
+		strncpy(device.name, name, sizeof(device.name) - 1);
+	cr_assert_eq(bpf_map_update_elem(fx->state.map[RL_MAP_DEVICES], &slot, &device, BPF_ANY), 0);
+}
+
+void fixture_device_name(struct fixture *fx, const char *name)
+{
+	change_device(fx, name, RL_DEVICE_ATTACHED, 0);
+}
+
+void fixture_shadow(struct fixture *fx, bool shadow)
+{
+	change_device(fx, NULL, shadow ? RL_DEVICE_SHADOW : 0, shadow ? 0 : RL_DEVICE_SHADOW);
 }
 
 void fixture_pause(struct fixture *fx, bool paused)
 {
-	struct rl_device device = {.flags = RL_DEVICE_ATTACHED | (paused ? RL_DEVICE_PAUSED : 0)};
-	__u32 slot = FIXTURE_DEVICE;
-
-	cr_assert_eq(bpf_map_update_elem(bpf_map__fd(fx->skel->maps.rl_devices), &slot, &device, BPF_ANY), 0);
+	change_device(fx, NULL, paused ? RL_DEVICE_PAUSED : 0, paused ? 0 : RL_DEVICE_PAUSED);
 }
 
 static int run_program(int program, const uint8_t *frame, size_t len, __u32 n)
@@ -297,10 +437,39 @@ static __u64 growth(const struct fixture *fx, const struct rl_count *before, con
 	return packets;
 }
 
+/* What the limits counted. */
+static void count_limits(const struct fixture *fx, const struct counters *before,
+			 const struct counters *after, size_t len, struct fixture_outcome *outcome)
+{
+	for (__u32 i = 0; i < fx->slot_count; i++) {
+		__u64 passed = growth(fx, &before->limit[i].passed, &after->limit[i].passed, len);
+		__u64 dropped = growth(fx, &before->limit[i].dropped, &after->limit[i].dropped, len);
+		__u64 shadow = growth(fx, &before->limit[i].shadow, &after->limit[i].shadow, len);
+
+		cr_assert(passed <= 1 && dropped <= 1 && shadow <= 1 && passed + dropped <= 1,
+			  "%s: counted more than once", what(fx));
+		outcome->shadowed += (__u32)shadow;
+		if (dropped) {
+			cr_assert_eq(outcome->dropper, 0, "%s: dropped by two limits", what(fx));
+			outcome->dropper = fx->slots[i];
+		}
+		if (passed && fx->slots[i] != fx->fresh) {
+			cr_assert(outcome->passed < FIXTURE_COUNTED);
+			outcome->slots[outcome->passed++] = fx->slots[i];
+		}
+	}
+	if (rl_reason_drops(outcome->reason))
+		cr_assert_eq(outcome->passed, 0, "%s: dropped, and counted as passed", what(fx));
+	else
+		cr_assert_eq(outcome->dropper, 0, "%s: passed, and counted as dropped", what(fx));
+	cr_assert(!outcome->shadowed || !rl_reason_drops(outcome->reason), "%s: shadow, and dropped",
+		  what(fx));
+}
+
 struct fixture_outcome fixture_send_bytes(struct fixture *fx, const uint8_t *frame, size_t len)
 {
 	static struct counters before, after;
-	struct fixture_outcome outcome = {.reason = RL_REASONS, .slot = -1};
+	struct fixture_outcome outcome = {.reason = RL_REASONS};
 	int verdict = run_counted(fx, frame, len, 1, &before, &after);
 
 	for (int reason = 0; reason < RL_REASONS; reason++) {
@@ -316,20 +485,21 @@ struct fixture_outcome fixture_send_bytes(struct fixture *fx, const uint8_t *fra
 	cr_assert_neq(outcome.reason, RL_REASONS, "%s: not counted", what(fx));
 	cr_assert_eq(verdict, rl_reason_drops(outcome.reason) ? XDP_DROP : XDP_PASS,
 		     "%s: verdict %d for reason %d", what(fx), verdict, outcome.reason);
-
-	for (__u32 i = 0; i < fx->next; i++) {
-		__u64 passed = growth(fx, &before.limit[i].passed, &after.limit[i].passed, len);
-		__u64 dropped = growth(fx, &before.limit[i].dropped, &after.limit[i].dropped, len);
-
-		if (!passed && !dropped)
-			continue;
-		cr_assert(passed + dropped == 1 && outcome.slot == -1, "%s: counted more than once",
-			  what(fx));
-		cr_assert_eq(dropped == 1, !!rl_reason_drops(outcome.reason), "%s: limit and device disagree",
-			     what(fx));
-		outcome.slot = (int)(FIXTURE_FIRST_SLOT + i);
-	}
+	count_limits(fx, &before, &after, len, &outcome);
 	return outcome;
+}
+
+static bool outcome_names(const struct fixture_outcome *outcome, const struct rl_limit *limit)
+{
+	bool found = false;
+
+	if (!limit)
+		return !outcome->dropper && !outcome->passed;
+	if (rl_reason_drops(outcome->reason))
+		return outcome->dropper == limit->slot;
+	for (__u32 i = 0; i < outcome->passed; i++)
+		found = found || outcome->slots[i] == limit->slot;
+	return found;
 }
 
 struct fixture_outcome fixture_send(struct fixture *fx, const struct rl_frame_spec *spec)
@@ -346,8 +516,9 @@ void fixture_expect_bytes_at(int line, struct fixture *fx, const uint8_t *frame,
 
 	cr_assert_eq(outcome.reason, reason, "line %d, %s: reason %d, expected %d", line, what(fx),
 		     outcome.reason, reason);
-	cr_assert_eq(outcome.slot, limit ? (int)limit->slot : -1, "line %d, %s: slot %d", line, what(fx),
-		     outcome.slot);
+	cr_assert(outcome_names(&outcome, limit),
+		  "line %d, %s: dropped by slot %u, passed %u limits, expected slot %u", line, what(fx),
+		  outcome.dropper, outcome.passed, limit ? limit->slot : 0);
 }
 
 void fixture_expect_at(int line, struct fixture *fx, const struct rl_frame_spec *spec, enum rl_reason reason,
@@ -375,7 +546,7 @@ __u64 fixture_flood_bytes(struct fixture *fx, const uint8_t *frame, size_t len, 
 	}
 	cr_assert_eq(passed + dropped, n, "%s: %u sent, %llu passed, %llu dropped", what(fx), n, passed,
 		     dropped);
-	for (__u32 i = 0; i < fx->next; i++) {
+	for (__u32 i = 0; i < fx->slot_count; i++) {
 		growth(fx, &before.limit[i].passed, &after.limit[i].passed, len);
 		limit_dropped += growth(fx, &before.limit[i].dropped, &after.limit[i].dropped, len);
 	}
@@ -403,13 +574,18 @@ struct rl_limit_count fixture_limit_count(const struct fixture *fx, const struct
 bool fixture_source(const struct fixture *fx, const struct rl_limit *limit, const char *source,
 		    struct rl_source *out)
 {
-	struct rl_prefix prefix = parse_target(source);
-	struct rl_source_key key = {.limit_id = limit->id, .family = prefix.family};
+	struct rl_prefix prefix = parse_prefix(source);
 
 	if (limit->flags & RL_LIMIT_OWN_BUCKET)
-		return !bpf_map_lookup_elem(bpf_map__fd(fx->skel->maps.rl_own), &limit->slot, out);
-	memcpy(key.addr, prefix.addr, 8);
-	return !bpf_map_lookup_elem(bpf_map__fd(fx->skel->maps.rl_sources), &key, out);
+		return !bpf_map_lookup_elem(fx->state.map[RL_MAP_OWN], &limit->slot, out);
+	prefix = rl_prefix_cut(prefix.family, prefix.addr, limit->bits[prefix.family == 6]);
+	if (fx->skel->rodata->rl_store_lru) {
+		struct rl_source_key key = {.limit_id = limit->id, .family = prefix.family};
+
+		memcpy(key.addr, prefix.addr, sizeof(key.addr));
+		return !bpf_map_lookup_elem(fx->state.map[RL_MAP_SOURCES], &key, out);
+	}
+	return native_find(&fx->state, &fx->table, limit->id, prefix.family, prefix.addr, out);
 }
 
 void fixture_expect_source_at(int line, const struct fixture *fx, const struct rl_limit *limit,
@@ -419,10 +595,10 @@ void fixture_expect_source_at(int line, const struct fixture *fx, const struct r
 
 	cr_assert(fixture_source(fx, limit, source, &found), "line %d, %s: no bucket of %s", line, what(fx),
 		  source);
-	cr_assert_eq(found.passed.packets, passed, "line %d, %s: %llu passed", line, what(fx),
-		     found.passed.packets);
-	cr_assert_eq(found.dropped.packets, dropped, "line %d, %s: %llu dropped", line, what(fx),
-		     found.dropped.packets);
-	cr_assert_eq(found.passed.bytes, passed * len, "line %d, %s", line, what(fx));
-	cr_assert_eq(found.dropped.bytes, dropped * len, "line %d, %s", line, what(fx));
+	cr_assert_eq(found.tally.passed.packets, passed, "line %d, %s: %llu passed", line, what(fx),
+		     found.tally.passed.packets);
+	cr_assert_eq(found.tally.dropped.packets, dropped, "line %d, %s: %llu dropped", line, what(fx),
+		     found.tally.dropped.packets);
+	cr_assert_eq(found.tally.passed.bytes, passed * len, "line %d, %s", line, what(fx));
+	cr_assert_eq(found.tally.dropped.bytes, dropped * len, "line %d, %s", line, what(fx));
 }

@@ -9,6 +9,7 @@
 #define FRAGMENT RL_PACKET_FRAGMENT
 #define BAD	 RL_PACKET_MALFORMED
 #define ND	 RL_PACKET_ND
+#define SYN	 RL_PACKET_SYN
 #define EXT(n)	 .ext_count = (n), .ext
 #define X(t, n)                                                                                              \
 	{                                                                                                    \
@@ -39,7 +40,13 @@ enum {
 
 const struct kind kinds[] = {
     {"v4 udp", {V4}, IP(PORTS, UDP)},
-    {"v4 tcp", {V4, .proto = TCP}, IP(PORTS, TCP)},
+    {"v4 tcp", {V4, .proto = TCP, .tcp_flags = 0x10}, IP(PORTS, TCP)},
+    {"v4 syn", {V4, .proto = TCP}, IP(PORTS | SYN, TCP)},
+    {"v4 syn and fin", {V4, .proto = TCP, .tcp_flags = 0x03}, IP(PORTS | SYN, TCP)},
+    {"v4 syn and ack", {V4, .proto = TCP, .tcp_flags = 0x12}, IP(PORTS, TCP)},
+    {"v4 syn behind options", {V4, .proto = TCP, .options = 10, .len = 98}, IP(PORTS | SYN, TCP)},
+    {"v4 tcp cut before its flags", {V4, .proto = TCP}, .cut = 47, IP(PORTS, TCP)},
+    {"v4 tcp cut behind its flags", {V4, .proto = TCP}, .cut = 48, IP(PORTS | SYN, TCP)},
     {"v4 icmp", {V4, .proto = 1, .icmp_type = 8}, IP(0, 1)},
     {"v4 gre", {V4, .proto = GRE}, IP(0, GRE)},
     {"v4 sctp", {V4, .proto = SCTP}, IP(0, SCTP)},
@@ -73,7 +80,12 @@ const struct kind kinds[] = {
     {"v4 jumbo", {V4, .len = 9014}, IP(PORTS, UDP)},
 
     {"v6 udp", {V6}, IP(PORTS, UDP)},
-    {"v6 tcp", {V6, .proto = TCP}, IP(PORTS, TCP)},
+    {"v6 tcp", {V6, .proto = TCP, .tcp_flags = 0x10}, IP(PORTS, TCP)},
+    {"v6 syn", {V6, .proto = TCP}, IP(PORTS | SYN, TCP)},
+    {"v6 syn and fin", {V6, .proto = TCP, .tcp_flags = 0x03}, IP(PORTS | SYN, TCP)},
+    {"v6 syn and ack", {V6, .proto = TCP, .tcp_flags = 0x12}, IP(PORTS, TCP)},
+    {"v6 tcp cut before its flags", {V6, .proto = TCP}, .cut = 67, IP(PORTS, TCP)},
+    {"v6 tcp cut behind its flags", {V6, .proto = TCP}, .cut = 68, IP(PORTS | SYN, TCP)},
     {"v6 echo request", {V6, .proto = ICMP6, .icmp_type = 128}, IP(0, ICMP6)},
     {"v6 gre", {V6, .proto = GRE}, IP(0, GRE)},
     {"v6 sctp", {V6, .proto = SCTP}, IP(0, SCTP)},
@@ -95,7 +107,7 @@ const struct kind kinds[] = {
     {"v6 shim6", {V6, EXT(1) = {X(SHIM6, 0)}}, IP(PORTS, UDP)},
     {"v6 chain",
      {V6, .proto = TCP, EXT(4) = {X(HOP, 1), X(ROUTING, 2), X(DEST, 0), X(AH, 4)}},
-     IP(PORTS, TCP)},
+     IP(PORTS | SYN, TCP)},
     {"v6 chain to esp", {V6, .proto = ESP, EXT(2) = {X(HOP, 0), X(DEST, 0)}}, IP(0, ESP)},
     {"v6 eight headers",
      {V6, EXT(8) = {X(HOP, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0), X(DEST, 0),

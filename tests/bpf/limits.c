@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * limits.c - which limit and which bucket a source gets, and what a packet costs there.
+ * limits.c - which limit and which bucket a source gets, and what a packet costs there; in both stores.
  */
 #include <criterion/criterion.h>
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "fixture.h"
+#include "stories.h"
 
 static struct rl_frame_spec from(const char *source)
 {
@@ -24,9 +24,9 @@ static void expect_from(int line, struct fixture *fx, const char *source, enum r
 }
 #define expect_from(...) expect_from(__LINE__, __VA_ARGS__)
 
-Test(limits, longest_prefix_wins)
+StoreTest(limits, longest_prefix_wins)
 {
-	struct fixture fx = fixture_open();
+	struct fixture fx = story_open(*store);
 	struct rl_limit any, wide4, mid4, one4, wide6, mid6, one6;
 
 	one4 = fixture_limit(&fx, "198.51.100.7", "1kpps", NULL);
@@ -58,9 +58,9 @@ Test(limits, longest_prefix_wins)
 }
 
 /* A narrower limit takes a source out of the wider one altogether: neither charges the other's bucket. */
-Test(limits, only_the_longest_is_charged)
+StoreTest(limits, only_the_longest_is_charged)
 {
-	struct fixture fx = fixture_open();
+	struct fixture fx = story_open(*store);
 	struct rl_limit any = fixture_limit(&fx, "any", "1/h", "1", NULL);
 	struct rl_limit mid4 = fixture_limit(&fx, "198.51.100.0/24", "1/h", "2", NULL);
 	struct rl_limit mid6 = fixture_limit(&fx, "2001:db8::/32", "1/h", "2", NULL);
@@ -75,9 +75,9 @@ Test(limits, only_the_longest_is_charged)
 	fixture_close(&fx);
 }
 
-Test(limits, any_is_both_families)
+StoreTest(limits, any_is_both_families)
 {
-	struct fixture fx = fixture_open();
+	struct fixture fx = story_open(*store);
 	struct rl_limit any = fixture_limit(&fx, "any", "1/h", "1", NULL), all4, all6;
 
 	expect_from(&fx, "203.0.113.7", RL_PASS_LIMIT, &any);
@@ -98,9 +98,9 @@ Test(limits, any_is_both_families)
 }
 
 /* Sources whose bytes are the same and whose families differ are two, in the policy and in the table. */
-Test(limits, families_are_never_mistaken)
+StoreTest(limits, families_are_never_mistaken)
 {
-	struct fixture fx = fixture_open();
+	struct fixture fx = story_open(*store);
 	struct rl_limit limit4 = fixture_limit(&fx, "203.0.113.0/24", "1/h", "1", NULL), any;
 
 	expect_from(&fx, "203.0.113.7", RL_PASS_LIMIT, &limit4);
@@ -116,9 +116,9 @@ Test(limits, families_are_never_mistaken)
 
 /* Each length of prefix ends at its bit: the last bit that counts tells two sources apart, the next one
  * doesn't. */
-static void every_length(int family, const char *address, int bits)
+static void every_length(const enum rl_store *store, int family, const char *address, int bits)
 {
-	struct fixture fx = fixture_open();
+	struct fixture fx = story_open(*store);
 	__u8 whole[16];
 
 	cr_assert_eq(inet_pton(family, address, whole), 1);
@@ -148,19 +148,19 @@ static void every_length(int family, const char *address, int bits)
 	fixture_close(&fx);
 }
 
-Test(limits, every_prefix_length_v4)
+StoreTest(limits, every_prefix_length_v4)
 {
-	every_length(AF_INET, "173.85.170.165", 32);
+	every_length(store, AF_INET, "173.85.170.165", 32);
 }
 
-Test(limits, every_prefix_length_v6)
+StoreTest(limits, every_prefix_length_v6)
 {
-	every_length(AF_INET6, "3aa5:5aa5:a55a:5555:aaaa:5a5a:a5a5:c33d", 128);
+	every_length(store, AF_INET6, "3aa5:5aa5:a55a:5555:aaaa:5a5a:a5a5:c33d", 128);
 }
 
-Test(limits, each_source_of_a_prefix_has_its_bucket)
+StoreTest(limits, each_source_of_a_prefix_has_its_bucket)
 {
-	struct fixture fx = fixture_open();
+	struct fixture fx = story_open(*store);
 	struct rl_limit limit4 = fixture_limit(&fx, "203.0.113.0/24", "1/h", "2", NULL);
 	struct rl_limit limit6 = fixture_limit(&fx, "2001:db8::/32", "1/h", "2", NULL);
 
@@ -183,9 +183,9 @@ Test(limits, each_source_of_a_prefix_has_its_bucket)
 }
 
 /* A host can pick any address of its /64. */
-Test(limits, an_ipv6_64_is_one_source)
+StoreTest(limits, an_ipv6_64_is_one_source)
 {
-	struct fixture fx = fixture_open();
+	struct fixture fx = story_open(*store);
 	struct rl_limit wide = fixture_limit(&fx, "2001:db8::/32", "1/h", "2", NULL), net, part;
 
 	expect_from(&fx, "2001:db8:0:1::1", RL_PASS_LIMIT, &wide);
@@ -205,9 +205,9 @@ Test(limits, an_ipv6_64_is_one_source)
 	fixture_close(&fx);
 }
 
-Test(limits, explicit_targets_have_buckets_of_their_own)
+StoreTest(limits, explicit_targets_have_buckets_of_their_own)
 {
-	struct fixture fx = fixture_open_with(&(struct fixture_options){.max_sources = 8});
+	struct fixture fx = fixture_open_with(&(struct fixture_options){.max_sources = 8, .store = *store});
 	struct rl_limit one4 = fixture_limit(&fx, "203.0.113.7", "1/h", "2", NULL);
 	struct rl_limit one6 = fixture_limit(&fx, "2001:db8::7", "1/h", "2", NULL);
 
@@ -233,9 +233,9 @@ Test(limits, explicit_targets_have_buckets_of_their_own)
 }
 
 /* Buckets of a deleted limit are no start for the next one on the same target. */
-Test(limits, a_new_limit_starts_with_new_buckets)
+StoreTest(limits, a_new_limit_starts_with_new_buckets)
 {
-	struct fixture fx = fixture_open();
+	struct fixture fx = story_open(*store);
 	const char *targets[] = {"203.0.113.0/24", "203.0.113.7", "2001:db8::/32", "2001:db8::7"};
 	const char *sources[] = {"203.0.113.7", "203.0.113.7", "2001:db8::7", "2001:db8::7"};
 
@@ -257,10 +257,11 @@ Test(limits, a_new_limit_starts_with_new_buckets)
  * A byte limit charges the frame from its Ethernet header on, tags and padding included: 15000 bytes of burst
  * are exactly n frames of 15000 / n, and no byte more.
  */
-static void bytes_charged(const char *target, const char *source, const uint16_t *vlan)
+static void bytes_charged(const enum rl_store *store, const char *target, const char *source,
+			  const uint16_t *vlan)
 {
 	static const size_t lens[] = {100, 150, 1500, 5000, 7500};
-	struct fixture fx = fixture_open();
+	struct fixture fx = story_open(*store);
 
 	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
 		struct rl_limit limit = fixture_limit(&fx, target, "1kbit", "15kb", NULL);
@@ -286,28 +287,28 @@ static void bytes_charged(const char *target, const char *source, const uint16_t
 	fixture_close(&fx);
 }
 
-Test(limits, bytes_v4)
+StoreTest(limits, bytes_v4)
 {
-	bytes_charged("203.0.113.0/24", "203.0.113.7", NULL);
+	bytes_charged(store, "203.0.113.0/24", "203.0.113.7", NULL);
 }
 
-Test(limits, bytes_v6)
+StoreTest(limits, bytes_v6)
 {
-	bytes_charged("2001:db8::/32", "2001:db8::7", NULL);
+	bytes_charged(store, "2001:db8::/32", "2001:db8::7", NULL);
 }
 
-Test(limits, bytes_with_tags)
+StoreTest(limits, bytes_with_tags)
 {
 	static const uint16_t tags[2] = {0x88a8, 0x8100};
 
-	bytes_charged("203.0.113.0/24", "203.0.113.7", tags);
-	bytes_charged("2001:db8::/32", "2001:db8::7", tags);
+	bytes_charged(store, "203.0.113.0/24", "203.0.113.7", tags);
+	bytes_charged(store, "2001:db8::/32", "2001:db8::7", tags);
 }
 
 /* Frames of several buffers count whole, not by their first buffer. */
-Test(limits, bytes_of_multi_buffer_frames)
+StoreTest(limits, bytes_of_multi_buffer_frames)
 {
-	struct fixture fx = fixture_open();
+	struct fixture fx = story_open(*store);
 	const char *targets[] = {"203.0.113.0/24", "2001:db8::/32"};
 	const char *sources[] = {"203.0.113.7", "2001:db8::7"};
 
@@ -328,13 +329,13 @@ static __u64 word(const struct fixture *fx, const struct rl_limit *limit, const 
 	struct rl_source found;
 
 	cr_assert(fixture_source(fx, limit, source, &found));
-	return found.bucket[unit].word;
+	return found.buckets.word[unit];
 }
 
 /* Two units hold together, and a packet that one of them refuses is charged in neither. */
-static void two_units(const char *target, const char *source)
+static void two_units(const enum rl_store *store, const char *target, const char *source)
 {
-	struct fixture fx = fixture_open();
+	struct fixture fx = story_open(*store);
 	struct rl_limit limit = fixture_limit(&fx, target, "1pps", "10", "8kbit", "3kb", NULL);
 	struct rl_frame_spec small = {.src = source, .len = 100}, large = {.src = source, .len = 1500};
 	__u64 packets, bytes;
@@ -373,14 +374,14 @@ static void two_units(const char *target, const char *source)
 	fixture_close(&fx);
 }
 
-Test(limits, two_units_are_all_or_nothing_v4)
+StoreTest(limits, two_units_are_all_or_nothing_v4)
 {
-	two_units("203.0.113.0/24", "203.0.113.7");
-	two_units("203.0.113.7", "203.0.113.7");
+	two_units(store, "203.0.113.0/24", "203.0.113.7");
+	two_units(store, "203.0.113.7", "203.0.113.7");
 }
 
-Test(limits, two_units_are_all_or_nothing_v6)
+StoreTest(limits, two_units_are_all_or_nothing_v6)
 {
-	two_units("2001:db8::/32", "2001:db8::7");
-	two_units("2001:db8::7", "2001:db8::7");
+	two_units(store, "2001:db8::/32", "2001:db8::7");
+	two_units(store, "2001:db8::7", "2001:db8::7");
 }

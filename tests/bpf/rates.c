@@ -360,7 +360,7 @@ Test(rates, the_same_again_is_no_change)
 		cr_assert_eq(again.gen, limit.gen);
 		fixture_expect(&fx, &spec, RL_DROP_SOURCE, &limit);
 		cr_assert(fixture_source(&fx, &limit, sources[i], &after));
-		cr_assert_eq(after.bucket[RL_PACKETS].word, before.bucket[RL_PACKETS].word);
+		cr_assert_eq(after.buckets.word[RL_PACKETS], before.buckets.word[RL_PACKETS]);
 		cr_assert_eq(fixture_limit_count(&fx, &limit).passed.packets, 20);
 		cr_assert_eq(fixture_limit_count(&fx, &limit).dropped.packets, 11);
 		fixture_unlimit(&fx, targets[i]);

@@ -206,42 +206,18 @@ Test(verdicts, arp_and_discovery_outlive_a_tight_limit)
 	fixture_close(&fx);
 }
 
-/* A table that gives no bucket drops nothing: counted by device and limit, and sources that have theirs keep
- * it. */
-Test(verdicts, no_bucket_in_a_full_table)
-{
-	struct fixture fx =
-	    fixture_open_with(&(struct fixture_options){.max_sources = 2, .fixed_table = true});
-	const struct rl_frame_spec late4 = {.src = "203.0.113.8"}, late6 = {.src = "2001:db8:1:2::8"};
-	struct rl_limit limit4, limit6;
-
-	limit4 = fixture_limit(&fx, KIND_TARGET4, "1/h", "1", NULL);
-	limit6 = fixture_limit(&fx, KIND_TARGET6, "1/h", "1", NULL);
-	fixture_expect(&fx, &v4, RL_PASS_LIMIT, &limit4);
-	fixture_expect(&fx, &v6, RL_PASS_LIMIT, &limit6);
-	for (int i = 0; i < 3; i++) {
-		fixture_expect(&fx, &late4, RL_PASS_NO_BUCKET, &limit4);
-		fixture_expect(&fx, &late6, RL_PASS_NO_BUCKET, &limit6);
-	}
-	fixture_expect(&fx, &v4, RL_DROP_SOURCE, &limit4);
-	fixture_expect(&fx, &v6, RL_DROP_SOURCE, &limit6);
-	fixture_close(&fx);
-}
-
-/* The same for a target with a bucket of its own, where the policy names a slot that isn't there. */
-Test(verdicts, no_bucket_of_its_own)
+/* A damaged policy drops nothing: the trie names a slot that nobody is in. */
+Test(verdicts, an_empty_slot_is_no_limit)
 {
 	struct fixture fx = fixture_open();
-	struct rl_limit limit4, limit6;
+	struct rl_limit limit4 = fixture_limit(&fx, KIND_TARGET4, "1/h", "1", NULL);
+	struct rl_limit limit6 = fixture_limit(&fx, KIND_TARGET6, "1/h", "1", NULL);
 
-	limit4 = fixture_limit(&fx, KIND_SOURCE4, "1/h", "1", NULL);
-	limit6 = fixture_limit(&fx, KIND_SOURCE6, "1/h", "1", NULL);
-	limit4.slot = limit6.slot = RL_MAX_LIMITS;
-	fixture_policy_write(&fx, KIND_SOURCE4, &limit4);
-	fixture_policy_write(&fx, KIND_SOURCE6, &limit6);
+	fixture_head(&fx, limit4.slot, 0);
+	fixture_head(&fx, limit6.slot, 0);
 	for (int i = 0; i < 3; i++) {
-		fixture_expect(&fx, &v4, RL_PASS_NO_BUCKET, NULL);
-		fixture_expect(&fx, &v6, RL_PASS_NO_BUCKET, NULL);
+		fixture_expect(&fx, &v4, RL_PASS_NO_LIMIT, NULL);
+		fixture_expect(&fx, &v6, RL_PASS_NO_LIMIT, NULL);
 	}
 	fixture_close(&fx);
 }
@@ -256,13 +232,14 @@ Test(verdicts, bucket_of_a_newer_generation)
 
 	for (int i = 0; i < 2; i++) {
 		struct rl_limit before = fixture_limit(&fx, targets[i], "10pps", "20", NULL), after;
+		__u64 old = fixture_head(&fx, before.slot, FIXTURE_HEAD_ASK), new;
 
 		fixture_expect(&fx, specs[i], RL_PASS_LIMIT, &before);
 		after = fixture_limit(&fx, targets[i], "20pps", "20", NULL);
 		fixture_expect(&fx, specs[i], RL_PASS_LIMIT, &after);
-		fixture_policy_write(&fx, targets[i], &before);
+		new = fixture_head(&fx, before.slot, old);
 		fixture_expect(&fx, specs[i], RL_DROP_CONTENDED, &before);
-		fixture_policy_write(&fx, targets[i], &after);
+		fixture_head(&fx, before.slot, new);
 		fixture_expect(&fx, specs[i], RL_PASS_LIMIT, &after);
 	}
 	fixture_close(&fx);

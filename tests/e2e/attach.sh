@@ -301,18 +301,31 @@ test_ip_netns_exec_is_noticed() {
 	assert_eq "limits" "$(stats | jq '.limits | length')" 0
 }
 
+entries_of() { # MAP
+	bpftool -j map show pinned "$(echo /sys/fs/bpf/rl-agent/*/"$1")" |
+		jq 'if type == "array" then .[0] else . end | .max_entries'
+}
+
+# 5000 sources of either family have 1.6 places each, eight a row; regions of 32 rows have a lock each, and so do the 256 of
+# the neighbourhoods.
 test_the_table_of_sources_is_sized_at_attach() {
+	local map
 	net_make
 	expect 0 agent attach --max-sources 5k "$DEV"
-	assert_eq "entries" "$(bpftool -j map show pinned "$(echo /sys/fs/bpf/rl-agent/*/sources)" |
-		jq 'if type == "array" then .[0] else . end | .max_entries >= 5000')" true
+	for map in rows4 rows6 address6 tally4 tally6; do
+		assert_eq "rows of $map" "$(entries_of $map)" 1024
+	done
+	assert_eq "locks" "$(entries_of locks)" $((2 * 32 + 256))
+	assert_eq "entries of the other store" "$(entries_of sources)" 1
 	expect 1 agent attach --max-sources 0 "$DEV"
-	# The table of what is attached can't be resized in place: adopted as it is, or refused with the way out.
-	if ! agent attach --max-sources 6k "$DEV" 2>"$E2E_TMP/err"; then
-		assert_match "what to do" "$(cat "$E2E_TMP/err")" 'detach'
-	fi
-	assert_eq "entries" "$(bpftool -j map show pinned "$(echo /sys/fs/bpf/rl-agent/*/sources)" |
-		jq 'if type == "array" then .[0] else . end | .max_entries >= 5000')" true
+	# What is attached can't be resized in place.
+	expect 1 agent attach --max-sources 6k "$DEV"
+	assert_match "what to do" "$ERR" 'detach'
+	assert_eq "rows" "$(entries_of rows4)" 1024
+	expect 0 agent detach "$DEV"
+	expect 0 agent attach --store lru --max-sources 5k "$DEV"
+	assert_between "entries of the LRU map" "$(entries_of sources)" 5000 20000
+	assert_eq "rows" "$(entries_of rows4)" 1
 }
 
 e2e_main "$@"

@@ -235,7 +235,7 @@ test_exit_codes_and_json_errors_agree() {
 		shift
 		expect "$code" "$@" --json
 		assert_eq "JSON error of: $*" \
-			"$(jq -c '[.schema_version, .error.code, (.error.message | length > 10)]' <<<"$OUT")" "[1,$code,true]"
+			"$(jq -c '[.schema_version, .error.code, (.error.message | length > 10)]' <<<"$OUT")" "[2,$code,true]"
 	}
 	for command in list stats status top pause resume; do
 		expect 3 agent $command
@@ -251,7 +251,7 @@ test_exit_codes_and_json_errors_agree() {
 	expect 1 agent nonsense
 	assert_match "message" "$ERR" 'nonsense'
 	expect 0 agent help
-	for command in attach detach set-limit del-limit list stats status top pause resume probe; do
+	for command in attach detach set-limit del-limit allow deny list stats explain top reset status pause resume probe; do
 		assert_match "help" "$OUT" "(^| )$command( |\$)"
 	done
 	expect 0 agent help set-limit
@@ -297,7 +297,7 @@ test_json_output_has_the_fields_promised() {
 	assert_eq "schema versions" "$(for c in stats list status "top --once"; do
 		# shellcheck disable=SC2086
 		agent $c --json | jq .schema_version
-	done | tr '\n' ' ')" '1 1 1 1 '
+	done | tr '\n' ' ')" '2 2 2 2 '
 	assert_eq "source" "$(agent top --once --json | jq -c '.sources[0] | [.source, .limit, .tenant, .passed,
 		.dropped.packets, .passed_pps, .dropped_pps]')" \
 		'["203.0.113.7","203.0.113.0/24","acme",{"packets":5,"bytes":300},15,0,0]'
@@ -326,7 +326,7 @@ test_a_limit_on_ones_own_session_warns() {
 
 test_every_command_has_help() {
 	local command
-	for command in attach detach set-limit del-limit list stats status top pause resume probe; do
+	for command in attach detach set-limit del-limit allow deny list stats explain top reset status pause resume probe; do
 		expect 0 "$AGENT" help "$command"
 		assert_match "usage" "$OUT" "^Usage: rl-agent $command"
 	done

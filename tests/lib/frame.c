@@ -166,8 +166,8 @@ static void put_payload(struct builder *b)
 	switch (b->proto) {
 	case TCP:
 		at = append(b, 20);
-		at[12] = 5 << 4; /* header length in words */
-		at[13] = 0x02;	 /* SYN */
+		at[12] = 5 << 4;					 /* header length in words */
+		at[13] = b->spec->tcp_flags ? b->spec->tcp_flags : 0x02; /* SYN */
 		put16(at + 14, 0xffff);
 		break;
 	case UDP:

@@ -40,6 +40,7 @@ struct rl_frame_spec {
 	struct rl_frame_ext ext[RL_FRAME_EXT]; /* IPv6 */
 	int ext_count;
 	uint16_t sport, dport;	      /* defaults 4000, 4001 */
+	uint8_t tcp_flags;	      /* RFC 9293, byte 13; default SYN */
 	uint8_t icmp_type, icmp_code; /* proto 1 and 58; default echo request */
 	size_t
 	    len; /* of the whole frame; default 60, or what the headers take; more is zero payload, less cuts it off */

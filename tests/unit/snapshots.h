@@ -10,36 +10,67 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../user/class.h"
 #include "../../user/snapshot.h"
+#include "../../user/prefix.h"
 #include "../../user/target.h"
 
-static inline struct rl_prefix test_target(const char *text)
+static inline struct rl_prefix test_prefix(const char *text)
 {
 	struct rl_error err = {};
-	struct rl_prefix target = {};
+	struct rl_prefix prefix = {};
 
-	cr_assert_eq(rl_target_parse(text, &target, &err), 0, "%s", err.text);
-	return target;
+	cr_assert_eq(rl_prefix_parse(text, &prefix, &err), 0, "%s", err.text);
+	return prefix;
 }
 
+/* 1000 packets a second, burst 100: what is shown of a limit, without its arithmetic. */
 static inline struct rl_limit_stats test_limit(const char *target, __u32 id, const char *tenant)
 {
-	struct rl_limit_stats limit = {.target = test_target(target),
-				       .limit = {.id = id, .slot = id, .gen = 1}};
+	static const enum rl_level levels[RL_TARGETS] = {
+	    [RL_TARGET_PREFIX] = RL_LEVEL_SOURCE,
+	    [RL_TARGET_TENANT] = RL_LEVEL_TENANT,
+	    [RL_TARGET_DEVICE] = RL_LEVEL_DEVICE,
+	    [RL_TARGET_NEW] = RL_LEVEL_NEW,
+	};
+	struct rl_limit_stats limit = {.limit = {.id = id, .slot = id, .gen = 1}};
+	struct rl_terms *terms = &limit.limit.terms;
+	struct rl_error err = {};
 
-	limit.limit.terms.packets_per_hour = 3600000;
-	limit.limit.terms.burst_packets = 100;
-	snprintf(limit.limit.terms.tenant, sizeof(limit.limit.terms.tenant), "%s", tenant);
+	cr_assert_eq(rl_target_parse(target, &limit.limit.target, &err), 0, "%s", err.text);
+	limit.limit.level = (__u8)levels[limit.limit.target.kind];
+	terms->packets_per_hour = 3600000;
+	terms->burst_packets = 100;
+	terms->priority = RL_PRIORITY_UNSET;
+	snprintf(terms->tenant, sizeof(terms->tenant), "%s", tenant);
+	return limit;
+}
+
+static inline struct rl_class test_class(const char *text)
+{
+	struct rl_error err = {};
+	struct rl_class class = {};
+
+	cr_assert_eq(rl_class_parse(text, &class, &err), 0, "%s", err.text);
+	return class;
+}
+
+/* The same for a class of a prefix's packets. */
+static inline struct rl_limit_stats test_class_limit(const char *target, __u32 id, const char *class)
+{
+	struct rl_limit_stats limit = test_limit(target, id, "");
+
+	limit.limit.level = RL_LEVEL_CLASS;
+	limit.limit.terms.class = test_class(class);
 	return limit;
 }
 
 static inline struct rl_source_stats test_source(const char *source, __u32 limit, __u64 passed, __u64 dropped)
 {
 	return (struct rl_source_stats){
-	    .source = test_target(source),
+	    .source = test_prefix(source),
 	    .limit = limit,
-	    .passed = {passed, passed * 100},
-	    .dropped = {dropped, dropped * 100},
+	    .tally = {.passed = {passed, passed * 100}, .dropped = {dropped, dropped * 100}},
 	};
 }
 

@@ -22,7 +22,7 @@ Test(change, change_converts_the_debt)
 		      "the first packet settled the debt");
 	cr_expect_eq(offer(&source, &slow, 60, now + 101 * MS), RL_GCRA_ADMIT);
 	cr_expect_leq(stream(&source, &slow, 60, now + 101 * MS, now + 50 * SECOND, MS), 500);
-	cr_expect_eq(source.bucket[RL_PACKETS].gen, 2);
+	cr_expect_eq(generation(&source), 2);
 }
 
 /* A packet that one unit drops settles the other unit's debt too, whichever of them it is. */
@@ -34,7 +34,7 @@ Test(change, change_settles_both_units)
 
 	cr_assert_eq(flood(&source, &fast, 5000, START, 200), 100);
 	cr_expect_neq(offer(&source, &slow, 5000, START), RL_GCRA_ADMIT, "no packets left, but bytes");
-	cr_expect_eq(source.bucket[RL_BYTES].gen, 2);
+	cr_expect_eq(generation(&source), 2);
 	cr_expect_eq(flood(&source, &slow, 9000, START + SECOND, 200), 56,
 		     "510 kB: half the burst, and a second's 10 kB");
 
@@ -43,7 +43,7 @@ Test(change, change_settles_both_units)
 	source = (struct rl_source){0};
 	cr_assert_eq(flood(&source, &fast, 2000, START, 200), 50);
 	cr_expect_neq(offer(&source, &slow, 2000, START), RL_GCRA_ADMIT, "no bytes left, but packets");
-	cr_expect_eq(source.bucket[RL_PACKETS].gen, 2);
+	cr_expect_eq(generation(&source), 2);
 	cr_expect_eq(flood(&source, &slow, 1000, START + SECOND, 200), 51, "50 left, and a second's one");
 	cr_expect_leq(flood(&source, &slow, 60, START + SECOND, 200), 1);
 }
@@ -182,8 +182,7 @@ Test(change, missed_changes)
 		cr_expect(passed >= 109 && passed <= 111, "%d changes, then 1.1 s: %llu", changes[i], passed);
 		cr_expect_eq(flood(&source, &last, 1000, now + 4 * SECOND, 300), last.terms.burst_packets,
 			     "%d changes, then full", changes[i]);
-		cr_expect_eq(source.bucket[RL_PACKETS].gen, last.gen, "%d changes", changes[i]);
-		cr_expect_eq(source.bucket[RL_BYTES].gen, last.gen, "%d changes", changes[i]);
+		cr_expect_eq(generation(&source), last.gen, "%d changes", changes[i]);
 	}
 }
 
@@ -213,10 +212,9 @@ Test(change, new_bucket_under_a_late_generation)
 	struct rl_source source = {0};
 
 	cr_assert_eq(flood(&source, &limit, 60, START, 1), 1);
-	source.bucket[RL_PACKETS].gen = 0;
-	source.bucket[RL_BYTES].gen = 0;
+	source.buckets.version = 0;
 	cr_expect_eq(flood(&source, &limit, 60, START, 300), 199);
-	cr_expect_eq(source.bucket[RL_PACKETS].gen, 141);
+	cr_expect_eq(generation(&source), 141);
 }
 
 Test(change, unit_switched_off_and_on)
@@ -379,7 +377,7 @@ Test(change, debt_beyond_memory_is_refused)
 {
 	struct rl_limit fast = limit_of("1mpps", "1m"), slow;
 	struct rl_terms terms = terms_of("1/h", "16");
-	struct rl_prefix any = {0};
+	struct rl_target any = target_of("any");
 	struct rl_error err = {0};
 
 	slow = fast;
@@ -447,7 +445,7 @@ static __u64 check_random(__u64 state, int rounds, int changes_between, __u64 *o
 
 			now += random_magnitude(&state, 1, 10 * MS) - 1;
 			model_refill(&m, now);
-			got = rl_bucket_admit(&source, &limit, 60, now) == RL_GCRA_ADMIT;
+			got = admit(&source, &limit, 60, now) == RL_GCRA_ADMIT;
 			(*offered)++;
 			passed += got;
 			if (got) {

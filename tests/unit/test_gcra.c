@@ -194,30 +194,33 @@ Test(gcra, idle)
 Test(gcra, refund)
 {
 	struct rl_limit limit = limit_of("100pps", "200");
-	__u64 cost = rl_bucket_cost(&limit, RL_PACKETS, 60), stored = 0;
+	__u64 cost = rl_bucket_cost(&limit, RL_PACKETS, 1), left;
 	struct rl_source source = {0};
-	struct rl_bucket *bucket = &source.bucket[RL_PACKETS];
+	struct rl_place place = place_of(&source);
 
 	/* In debt by more than the charge: given back. */
 	flood(&source, &limit, 60, START, 199);
-	cr_assert_eq(rl_bucket_charge(bucket, &limit, RL_PACKETS, cost, START, &stored), RL_GCRA_ADMIT);
+	left = rl_bucket_charge(&place, &limit, RL_PACKETS, cost, 0, START);
+	cr_assert_eq(rl_bucket_verdict(left), RL_GCRA_ADMIT);
 	cr_assert_eq(offer(&source, &limit, 60, START), RL_GCRA_REJECT);
-	rl_bucket_refund(bucket, &limit, RL_PACKETS, cost, stored);
+	rl_bucket_refund(&place, &limit, RL_PACKETS, cost, left);
 	cr_expect_eq(flood(&source, &limit, 60, START, 10), 1);
 
 	/* Full before the charge: forfeited, since a refund to a bucket that was full meanwhile would mint a
 	 * token. */
 	source = (struct rl_source){0};
-	cr_assert_eq(rl_bucket_charge(bucket, &limit, RL_PACKETS, cost, START, &stored), RL_GCRA_ADMIT);
-	rl_bucket_refund(bucket, &limit, RL_PACKETS, cost, stored);
+	left = rl_bucket_charge(&place, &limit, RL_PACKETS, cost, 0, START);
+	cr_assert_eq(rl_bucket_verdict(left), RL_GCRA_ADMIT);
+	rl_bucket_refund(&place, &limit, RL_PACKETS, cost, left);
 	cr_expect_eq(flood(&source, &limit, 60, START, 300), 199);
 
 	/* Full since, and emptied by others: not given back. */
 	source = (struct rl_source){0};
 	flood(&source, &limit, 60, START, 50);
-	cr_assert_eq(rl_bucket_charge(bucket, &limit, RL_PACKETS, cost, START, &stored), RL_GCRA_ADMIT);
+	left = rl_bucket_charge(&place, &limit, RL_PACKETS, cost, 0, START);
+	cr_assert_eq(rl_bucket_verdict(left), RL_GCRA_ADMIT);
 	cr_assert_eq(flood(&source, &limit, 60, START + 10 * SECOND, 300), 200);
-	rl_bucket_refund(bucket, &limit, RL_PACKETS, cost, stored);
+	rl_bucket_refund(&place, &limit, RL_PACKETS, cost, left);
 	cr_expect_eq(flood(&source, &limit, 60, START + 10 * SECOND, 10), 0);
 }
 
@@ -320,7 +323,7 @@ static void check_models(const char *rates, const char *bursts, __u64 state, int
 
 	for (int i = 0; i < packets; i++) {
 		__u32 len = (__u32)random_between(&state, 60, random_next(&state) % 8 ? 1514 : 9014);
-		u128 cp = rl_bucket_cost(&limit, RL_PACKETS, len), cb = rl_bucket_cost(&limit, RL_BYTES, len);
+		u128 cp = cost_of(&limit, RL_PACKETS, len), cb = cost_of(&limit, RL_BYTES, len);
 		bool want, got;
 
 		switch (random_next(&state) % 64) {
@@ -395,7 +398,7 @@ static void *work(void *arg)
 
 	for (__u64 i = 0; i < w->packets; i++) {
 		__u64 now = __atomic_add_fetch(&test_clock, w->step, __ATOMIC_RELAXED);
-		enum rl_gcra_verdict verdict = rl_bucket_admit(w->source, w->limit, w->len, now);
+		enum rl_gcra_verdict verdict = admit(w->source, w->limit, w->len, now);
 
 		w->passed += verdict == RL_GCRA_ADMIT;
 		w->contended += verdict == RL_GCRA_CONTENDED;

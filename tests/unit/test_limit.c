@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "../../bpf/rl_gcra.h"
+#include "../../user/class.h"
 #include "limits.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -174,7 +175,7 @@ Test(limit, terms_refused)
 		int code;
 		const char *says[2];
 	} cases[] = {
-	    {{0}, EINVAL, {"no rate was given", "10mbit"}},
+	    {{0}, EINVAL, {"no rate was given for any", "10mbit"}},
 	    {{.burst_packets = 5}, EINVAL, {"burst 5p is in packets", "100pps"}},
 	    {{.burst_bytes = 65536}, EINVAL, {"burst 64kib is in bytes", "10mbit"}},
 	    {{.bits_per_second = 1000000, .burst_packets = 200},
@@ -198,10 +199,11 @@ Test(limit, terms_refused)
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct rl_target any = target_of("any");
 		struct rl_terms terms = cases[i].terms;
 		struct rl_error err = {0};
 
-		cr_expect_eq(rl_terms_complete(&terms, &err), -cases[i].code, "%zu: %s", i, err.text);
+		cr_expect_eq(rl_terms_complete(&any, &terms, &err), -cases[i].code, "%zu: %s", i, err.text);
 		cr_expect_eq(err.kind, RL_ERROR_USAGE);
 		cr_expect(strstr(err.text, cases[i].says[0]) && strstr(err.text, cases[i].says[1]),
 			  "%zu says: %s", i, err.text);
@@ -216,7 +218,8 @@ Test(limit, named_range_is_exact)
 					    "1kbit", "15mbit", "40gbit",    "800gbit"};
 
 	for (size_t i = 0; i < COUNT(rates); i++) {
-		struct rl_terms terms = {0}, named = {0}, more;
+		struct rl_target any = target_of("any");
+		struct rl_terms terms = RL_TERMS_INIT, named, more;
 		struct rl_error err = {0};
 
 		cr_assert_eq(rl_rate_parse(rates[i], &terms, &err), 0);
@@ -225,55 +228,113 @@ Test(limit, named_range_is_exact)
 			terms.burst_packets = 1000000000000000;
 		else
 			terms.burst_bytes = 1000000000000000;
-		cr_assert_eq(rl_terms_complete(&terms, &err), -ERANGE);
+		cr_assert_eq(rl_terms_complete(&any, &terms, &err), -ERANGE);
 		cr_assert_eq(rl_burst_parse(strstr(err.text, " to ") + 4, &named, &err), 0, "%s", err.text);
 		more = named;
-		cr_expect_eq(rl_terms_complete(&named, &err), 0, "%s: %s", rates[i], err.text);
+		cr_expect_eq(rl_terms_complete(&any, &named, &err), 0, "%s: %s", rates[i], err.text);
 		if (terms.packets_per_hour)
 			more.burst_packets++;
 		else
 			more.burst_bytes++;
-		cr_expect_eq(rl_terms_complete(&more, &err), -ERANGE, "%s", rates[i]);
+		cr_expect_eq(rl_terms_complete(&any, &more, &err), -ERANGE, "%s", rates[i]);
 	}
 }
 
 Test(limit, new_one)
 {
 	struct rl_limit limit = limit_of("1kpps", NULL);
+	struct rl_class_ref no_class[RL_MAX_CLASSES] = {0};
+	struct rl_target any = target_of("any");
 	struct rl_past none[RL_PAST] = {0};
 
-	cr_expect_eq(limit.id, 7);
-	cr_expect_eq(limit.slot, 3);
+	cr_expect_eq(limit.id, LIMITS_ID);
+	cr_expect_eq(limit.slot, LIMITS_SLOT);
 	cr_expect_eq(limit.gen, 1);
 	cr_expect_eq(limit.flags, 0);
-	cr_expect_eq(limit.prefixlen, 0);
+	cr_expect_eq(limit.level, RL_LEVEL_SOURCE);
+	cr_expect_eq(limit.action, RL_ACTION_LIMIT);
+	cr_expect_eq(limit.priority, RL_PRIORITY_UNSET);
+	cr_expect(!limit.class_count && !limit.cost_count && !limit.tenant);
 	cr_expect_eq(limit.terms.packets_per_hour, 3600000);
 	cr_expect_eq(limit.terms.burst_packets, 100);
+	cr_expect(!memcmp(&limit.target, &any, sizeof(any)));
 	cr_expect(!memcmp(limit.past, none, sizeof(none)));
+	cr_expect(!memcmp(limit.class, no_class, sizeof(no_class)));
 }
 
-Test(limit, own_bucket)
+/* What of the terms the packet path reads is copied to where it reads it. */
+Test(limit, words_of_the_terms)
+{
+	struct rl_terms terms = terms_said("1kpps", NULL);
+	struct rl_limit limit;
+	struct rl_error err;
+
+	cr_assert_eq(rl_costs_parse("syn=10,icmp=2", &terms, &err), 0);
+	terms.priority = RL_PRIORITY_LOW;
+	terms.shadow = 1;
+	terms = terms_completed("198.51.100.0/24", terms);
+	limit = limit_under("198.51.100.0/24", &terms, NULL, LIMITS_START);
+	cr_expect_eq(limit.flags, RL_LIMIT_SHADOW);
+	cr_expect_eq(limit.priority, RL_PRIORITY_LOW);
+	cr_expect_eq(limit.cost_count, 2);
+	cr_expect(!memcmp(limit.cost, terms.cost, sizeof(limit.cost)));
+	cr_expect(!memcmp(&limit.terms, &terms, sizeof(terms)));
+	cr_expect_str_eq(limit.target.name, "");
+}
+
+Test(limit, granularity)
 {
 	static const struct {
-		const char *target;
+		const char *target, *class;
+		__u8 shared, per;
+		enum rl_level level;
 		unsigned int flags;
-	} cases[] = {{"10.0.0.1", RL_LIMIT_OWN_BUCKET},
-		     {"10.0.0.0/31", 0},
-		     {"2001:db8::/64", RL_LIMIT_OWN_BUCKET},
-		     {"2001:db8::1", RL_LIMIT_OWN_BUCKET},
-		     {"2001:db8::/63", 0},
-		     {"any", 0}};
-	struct rl_terms terms = terms_of("1kpps", NULL);
+		__u8 bits[2];
+	} cases[] = {
+	    {"10.0.0.1", NULL, 0, 0, RL_LEVEL_SOURCE, RL_LIMIT_OWN_BUCKET, {32, 64}},
+	    {"10.0.0.0/31", NULL, 0, 0, RL_LEVEL_SOURCE, 0, {32, 64}},
+	    {"10.0.0.0/24", NULL, 1, 0, RL_LEVEL_SOURCE, RL_LIMIT_OWN_BUCKET, {32, 64}},
+	    {"10.0.0.0/24", NULL, 0, 28, RL_LEVEL_SOURCE, 0, {28, 64}},
+	    {"10.0.0.0/24", NULL, 0, 32, RL_LEVEL_SOURCE, 0, {32, 64}},
+	    {"10.0.0.0/24", NULL, 0, 24, RL_LEVEL_SOURCE, RL_LIMIT_OWN_BUCKET, {24, 64}},
+	    {"10.0.0.1", NULL, 0, 32, RL_LEVEL_SOURCE, RL_LIMIT_OWN_BUCKET, {32, 64}},
+	    {"0.0.0.0/0", NULL, 0, 1, RL_LEVEL_SOURCE, 0, {1, 64}},
+	    {"2001:db8::/64", NULL, 0, 0, RL_LEVEL_SOURCE, RL_LIMIT_OWN_BUCKET, {32, 64}},
+	    {"2001:db8::1", NULL, 0, 0, RL_LEVEL_SOURCE, RL_LIMIT_OWN_BUCKET, {32, 64}},
+	    {"2001:db8::/63", NULL, 0, 0, RL_LEVEL_SOURCE, 0, {32, 64}},
+	    {"2001:db8::/32", NULL, 0, 48, RL_LEVEL_SOURCE, 0, {32, 48}},
+	    {"2001:db8::/48", NULL, 0, 48, RL_LEVEL_SOURCE, RL_LIMIT_OWN_BUCKET, {32, 48}},
+	    {"2001:db8::/96", NULL, 0, 128, RL_LEVEL_SOURCE, 0, {32, 128}},
+	    {"2001:db8::/96", NULL, 0, 0, RL_LEVEL_SOURCE, RL_LIMIT_OWN_BUCKET, {32, 64}},
+	    {"any", NULL, 0, 0, RL_LEVEL_SOURCE, 0, {32, 64}},
+	    {"any", NULL, 1, 0, RL_LEVEL_SOURCE, RL_LIMIT_OWN_BUCKET, {32, 64}},
+	    {"tenant:acme", NULL, 0, 0, RL_LEVEL_TENANT, RL_LIMIT_OWN_BUCKET, {32, 64}},
+	    {"dev:eth0", NULL, 0, 0, RL_LEVEL_DEVICE, RL_LIMIT_OWN_BUCKET, {32, 64}},
+	    {"new", NULL, 0, 0, RL_LEVEL_NEW, RL_LIMIT_OWN_BUCKET, {32, 64}},
+	    /* A class: by its own terms as they are. */
+	    {"10.0.0.0/24", "syn", 0, 0, RL_LEVEL_CLASS, 0, {32, 64}},
+	    {"10.0.0.0/24", "syn", 1, 0, RL_LEVEL_CLASS, RL_LIMIT_OWN_BUCKET, {32, 64}},
+	    {"2001:db8::/32", "tcp/443", 0, 48, RL_LEVEL_CLASS, 0, {32, 48}},
+	    {"10.0.0.1", "udp", 0, 0, RL_LEVEL_CLASS, RL_LIMIT_OWN_BUCKET, {32, 64}},
+	    {"any", "icmp", 0, 0, RL_LEVEL_CLASS, 0, {32, 64}},
+	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct rl_prefix target;
+		struct rl_target target = target_of(cases[i].target);
+		struct rl_terms terms = terms_of("1kpps", NULL);
 		struct rl_limit limit;
 		struct rl_error err;
 
-		cr_assert_eq(rl_target_parse(cases[i].target, &target, &err), 0);
-		cr_assert_eq(rl_limit_compute(&target, &terms, NULL, 1, 0, LIMITS_START, &limit, &err), 0);
-		cr_expect_eq(limit.flags, cases[i].flags, "%s", cases[i].target);
-		cr_expect_eq(limit.prefixlen, target.prefixlen, "%s", cases[i].target);
+		if (cases[i].class)
+			cr_assert_eq(rl_class_parse(cases[i].class, &terms.class, &err), 0);
+		terms.shared = cases[i].shared;
+		terms.per = cases[i].per;
+		limit = limit_under(cases[i].target, &terms, NULL, LIMITS_START);
+		cr_expect_eq(limit.level, cases[i].level, "%zu: %s", i, cases[i].target);
+		cr_expect_eq(limit.flags, cases[i].flags, "%zu: %s", i, cases[i].target);
+		cr_expect(limit.bits[0] == cases[i].bits[0] && limit.bits[1] == cases[i].bits[1],
+			  "%zu: %s: %u %u", i, cases[i].target, limit.bits[0], limit.bits[1]);
+		cr_expect(!memcmp(&limit.target, &target, sizeof(target)));
 	}
 }
 
@@ -284,15 +345,15 @@ Test(limit, generations)
 
 	all[0] = limit_of(rates[0], NULL);
 	for (size_t i = 1; i < COUNT(rates); i++) {
-		struct rl_prefix any = {0};
+		struct rl_target any = target_of("any");
 		struct rl_terms terms = terms_of(rates[i], NULL);
 		struct rl_error err;
 
 		/* The id and slot given are of no meaning where an old limit is. */
 		cr_assert_eq(rl_limit_compute(&any, &terms, &all[i - 1], 99, 98, LIMITS_START, &all[i], &err),
 			     0);
-		cr_expect_eq(all[i].id, 7);
-		cr_expect_eq(all[i].slot, 3);
+		cr_expect_eq(all[i].id, LIMITS_ID);
+		cr_expect_eq(all[i].slot, LIMITS_SLOT);
 		cr_expect_eq(all[i].gen, i + 1);
 		for (size_t back = 0; back < RL_PAST; back++) {
 			for (int unit = 0; unit < RL_UNITS; unit++) {
@@ -312,7 +373,7 @@ Test(limit, same_arithmetic_keeps_the_generation)
 	struct rl_limit first = limit_of("1pps", NULL), second = limit_change(&first, "2pps", NULL);
 	struct rl_limit again = limit_change(&second, "120/m", "16"), burst, into;
 	struct rl_terms terms = second.terms;
-	struct rl_prefix any = {0};
+	struct rl_target any = target_of("any");
 	struct rl_error err;
 
 	cr_expect(!memcmp(&again, &second, sizeof(again)), "the same limit in other words");
@@ -338,7 +399,7 @@ Test(limit, refused_leaves_its_output)
 {
 	struct rl_terms terms = {.bits_per_second = 1000000, .burst_bytes = 100};
 	struct rl_limit limit, untouched;
-	struct rl_prefix any = {0};
+	struct rl_target any = target_of("any");
 	struct rl_error err = {0};
 
 	memset(&limit, 0xa5, sizeof(limit));
@@ -356,4 +417,136 @@ Test(limit, neighbour_discovery)
 	cr_expect_eq(nd.gen, 1);
 	cr_expect(!memcmp(nd.rate, same.rate, sizeof(nd.rate)));
 	cr_expect_eq(nd.terms.burst_packets, 1000);
+}
+
+/* So many packets of one token and one packet of so many tokens are the same, up to the largest bucket that there is. */
+Test(limit, costs_are_counted_exactly)
+{
+	for (size_t i = 0; i < COUNT(packet_rates); i++) {
+		struct rl_terms terms = terms_said(packet_rates[i], NULL);
+		struct rl_limit limit;
+		__u64 tokens = 65535;
+
+		terms.burst_packets = terms.packets_per_hour > 100 ? tokens : (tokens = 5003);
+		terms = terms_completed("any", terms);
+		limit = limit_under("any", &terms, NULL, LIMITS_START);
+		cr_expect_eq(rl_gcra_cost(&limit.rate[RL_PACKETS], tokens), limit.rate[RL_PACKETS].burst,
+			     "%s", packet_rates[i]);
+	}
+}
+
+/* At a tenant or device, whose bucket may be too small for a prefix's costs: such a packet is too much for it. */
+Test(limit, costs_are_never_less_for_being_too_much)
+{
+	struct rl_limit limit = limit_of("1/h", "5003");
+
+	for (__u64 tokens = 5004; tokens <= 65535; tokens++)
+		cr_assert_gt(rl_gcra_cost(&limit.rate[RL_PACKETS], tokens), limit.rate[RL_PACKETS].burst,
+			     "%llu", tokens);
+}
+
+/* What isn't arithmetic changes without a new generation, and takes effect all the same. */
+Test(limit, change_of_words_keeps_the_generation)
+{
+	struct rl_terms terms = terms_completed("tenant:acme", terms_said("1kpps 10mbit", NULL)),
+			more = terms;
+	struct rl_limit first = limit_under("tenant:acme", &terms, NULL, LIMITS_START), second, third;
+
+	terms.reserve[0] = 2000;
+	terms.shadow = 1;
+	terms.priority = RL_PRIORITY_LOW;
+	second = limit_under("tenant:acme", &terms, &first, LIMITS_START + 5);
+	cr_expect_eq(second.gen, 1);
+	cr_expect(!memcmp(second.past, first.past, sizeof(first.past)));
+	cr_expect_eq(second.flags, RL_LIMIT_OWN_BUCKET | RL_LIMIT_SHADOW);
+	cr_expect_eq(second.priority, RL_PRIORITY_LOW);
+	for (int unit = 0; unit < RL_UNITS; unit++) {
+		cr_expect_eq(second.rate[unit].owed, first.rate[unit].owed);
+		cr_expect_geq(second.rate[unit].kept[RL_PRIORITY_NORMAL], first.rate[unit].burst / 5);
+	}
+	third = limit_under("tenant:acme", &more, &second, LIMITS_START + 9);
+	cr_expect(!memcmp(&third, &first, sizeof(first)), "and back");
+}
+
+/* A larger debt of an earlier burst is still remembered where only words change. */
+Test(limit, change_of_words_keeps_what_is_owed)
+{
+	struct rl_limit first = limit_of("10pps", "1000"), second = limit_change(&first, "10pps", "16"),
+			third;
+	struct rl_terms terms = second.terms;
+
+	cr_expect_gt(second.rate[RL_PACKETS].owed, second.rate[RL_PACKETS].burst);
+	terms.priority = RL_PRIORITY_HIGH;
+	third = limit_under("any", &terms, &second, LIMITS_START);
+	cr_expect_eq(third.gen, 2);
+	cr_expect(!memcmp(third.rate, second.rate, sizeof(third.rate)));
+}
+
+Test(limit, change_keeps_what_hangs_on_it)
+{
+	struct rl_limit old = limit_of("1kpps", NULL), changed, same;
+
+	old.tenant = 17;
+	old.class_count = 2;
+	old.class[0] = (struct rl_class_ref){.class = {RL_KIND_SYN, 0, 0, 65535}, .slot = 41};
+	old.class[1] = (struct rl_class_ref){.class = {RL_KIND_UDP, 0, 0, 65535}, .slot = 42};
+	changed = limit_change(&old, "2kpps", NULL);
+	same = limit_change(&old, "1kpps", NULL);
+	cr_expect_eq(changed.gen, 2);
+	cr_expect_eq(same.gen, 1);
+	cr_expect(changed.tenant == 17 && same.tenant == 17);
+	cr_expect(changed.class_count == 2 && same.class_count == 2);
+	cr_expect(!memcmp(changed.class, old.class, sizeof(old.class)));
+	cr_expect(!memcmp(same.class, old.class, sizeof(old.class)));
+}
+
+/* Allow and deny in between forgive nothing: what was owed is counted in tokens until there is a rate again. */
+Test(limit, debts_outlive_allow_and_deny)
+{
+	struct rl_terms allow = {.action = RL_ACTION_ALLOW, .priority = RL_PRIORITY_UNSET}, deny = allow,
+			none = allow;
+	struct rl_limit first = limit_of("10pps", "1000"), limit;
+
+	deny.action = RL_ACTION_DENY;
+	none.action = RL_ACTION_LIMIT; /* a general limit of which only classes were said */
+	limit = limit_under("any", &deny, &first, LIMITS_START);
+	cr_expect_eq(limit.gen, 2);
+	cr_expect_eq(limit.action, RL_ACTION_DENY);
+	cr_expect_eq(limit.rate[RL_PACKETS].mult, 0);
+	cr_expect_eq(limit.rate[RL_PACKETS].owed, 1000);
+	cr_expect_eq(limit.past[0].mult[RL_PACKETS], first.rate[RL_PACKETS].mult);
+	limit = limit_under("any", &allow, &limit, LIMITS_START);
+	cr_expect_eq(limit.gen, 2, "no arithmetic changed");
+	cr_expect_eq(limit.action, RL_ACTION_ALLOW);
+	limit = limit_under("any", &none, &limit, LIMITS_START);
+	cr_expect_eq(limit.gen, 2);
+	cr_expect_eq(limit.rate[RL_PACKETS].owed, 1000);
+	limit = limit_change(&limit, "10mbit", NULL);
+	cr_expect_eq(limit.gen, 3);
+	cr_expect_eq(limit.rate[RL_PACKETS].owed, 1000);
+	limit = limit_change(&limit, "100pps", "16");
+	cr_expect_eq(limit.gen, 4);
+	cr_expect_eq(limit.rate[RL_PACKETS].owed, 1000 * rl_gcra_cost(&limit.rate[RL_PACKETS], 1));
+	cr_expect_eq(limit.rate[RL_BYTES].owed, 125000, "in tokens again");
+	cr_expect_eq(limit.past[1].mult[RL_PACKETS], 0);
+	cr_expect_eq(limit.past[2].mult[RL_PACKETS], first.rate[RL_PACKETS].mult);
+}
+
+/* The text of a refused change tells how to forgive the debt, of a class too. */
+Test(limit, refused_change_names_its_object)
+{
+	struct rl_terms fast = terms_of("148.8mpps", "10m"), slow = terms_of("1/h", NULL);
+	struct rl_target target = target_of("10.0.0.0/8");
+	struct rl_limit limit = limit_under("10.0.0.0/8", &fast, NULL, LIMITS_START), out;
+	struct rl_error err = {0};
+
+	cr_expect_eq(rl_limit_compute(&target, &slow, &limit, 0, 0, LIMITS_START, &out, &err), -ERANGE);
+	cr_expect(strstr(err.text, "10.0.0.0/8: what may be owed") &&
+		      strstr(err.text, "`rl-agent del-limit 10.0.0.0/8`"),
+		  "%s", err.text);
+	cr_assert_eq(rl_class_parse("tcp/443", &slow.class, &err), 0);
+	cr_expect_eq(rl_limit_compute(&target, &slow, &limit, 0, 0, LIMITS_START, &out, &err), -ERANGE);
+	cr_expect(strstr(err.text, "class tcp/443 of 10.0.0.0/8: what may be owed") &&
+		      strstr(err.text, "`rl-agent del-limit 10.0.0.0/8 --class tcp/443`"),
+		  "%s", err.text);
 }

@@ -63,7 +63,7 @@ struct parse_case {
 static const struct parse_case cases[] = {
     {"IPv4 UDP", {.src = V4}, {IP(30, UDP, MALFORMED), IP(34, UDP, 0), IP(38, UDP, PORTS)}},
     {"IPv4 TCP",
-     {.src = V4, .proto = TCP, .sport = 1, .dport = 65535},
+     {.src = V4, .proto = TCP, .tcp_flags = 0x10, .sport = 1, .dport = 65535},
      {IP(30, TCP, MALFORMED), IP(34, TCP, 0), IP(38, TCP, PORTS)}},
     {"IPv4 ICMP", {.src = V4, .proto = ICMP}, {IP(30, ICMP, MALFORMED), IP(34, ICMP, 0)}},
     {"IPv4 SCTP", {.src = V4, .proto = SCTP}, {IP(30, SCTP, MALFORMED), IP(34, SCTP, 0)}},
@@ -100,7 +100,7 @@ static const struct parse_case cases[] = {
      {IP(30, UDP, MALFORMED), IP(34, UDP, FRAGMENT)}},
     {"IPv4, last fragment", {.src = V4, .fragment = 0x1fff}, {IP(30, UDP, MALFORMED), IP(34, UDP, FRAGMENT)}},
     {"IPv4 fragment with options",
-     {.src = V4, .fragment = 1, .options = 3, .proto = TCP},
+     {.src = V4, .fragment = 1, .options = 3, .proto = TCP, .tcp_flags = 0x10},
      {IP(30, TCP, MALFORMED), IP(34, TCP, FRAGMENT)}},
 
     {"IPv4, one tag",
@@ -131,7 +131,7 @@ static const struct parse_case cases[] = {
 
     {"IPv6 UDP", {.src = V6}, {IP(38, UDP, MALFORMED), IP(54, UDP, 0), IP(58, UDP, PORTS)}},
     {"IPv6 TCP",
-     {.src = V6, .proto = TCP, .sport = 65535, .dport = 1},
+     {.src = V6, .proto = TCP, .tcp_flags = 0x10, .sport = 65535, .dport = 1},
      {IP(38, TCP, MALFORMED), IP(54, TCP, 0), IP(58, TCP, PORTS)}},
     {"IPv6 version 4", {.src = V6, .version = 4}, {IP(38, 0, MALFORMED)}},
     {"IPv6 version 15", {.src = V6, .version = 15}, {IP(38, 0, MALFORMED)}},
@@ -155,7 +155,7 @@ static const struct parse_case cases[] = {
      {.src = V6, .ext = {{HOP_BY_HOP, 0, 0}}, .ext_count = 1},
      {IP(38, HOP_BY_HOP, MALFORMED), IP(54, HOP_BY_HOP, 0), IP(62, UDP, 0), IP(66, UDP, PORTS)}},
     {"IPv6 routing, 24 bytes",
-     {.src = V6, .proto = TCP, .ext = {{ROUTING, 2, 0}}, .ext_count = 1},
+     {.src = V6, .proto = TCP, .tcp_flags = 0x10, .ext = {{ROUTING, 2, 0}}, .ext_count = 1},
      {IP(38, ROUTING, MALFORMED), IP(54, ROUTING, 0), IP(62, TCP, 0), IP(82, TCP, PORTS)}},
     {"IPv6 destination options, longest",
      {.src = V6, .ext = {{DEST, 255, 0}}, .ext_count = 1},

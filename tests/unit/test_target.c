@@ -1,21 +1,27 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "../../user/target.h"
 #include "random.h"
 
 #define ROUNDS 100000
-#define SEED   20240608ULL
+#define SEED   20261130ULL
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static struct rl_prefix target(const char *text)
+#define LETTERS	  "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+#define NAME_31	  "a234567890123456789012345678901"
+#define DEVICE_15 "d23456789012345"
+
+static struct rl_target target(const char *text)
 {
-	struct rl_prefix out;
+	struct rl_target out;
 	struct rl_error err = {0};
 
+	memset(&out, 0xa5, sizeof(out));
 	cr_assert_eq(rl_target_parse(text, &out, &err), 0, "%s: %s", text, err.text);
 	return out;
 }
@@ -23,243 +29,161 @@ static struct rl_prefix target(const char *text)
 Test(target, accepted)
 {
 	static const struct {
-		const char *text, *printed;
-		unsigned int family, bits;
+		const char *text;
+		enum rl_target_kind kind;
+		const char *name, *printed;
 	} cases[] = {
-	    {"203.0.113.7", "203.0.113.7", 4, 32},
-	    {"203.0.113.7/32", "203.0.113.7", 4, 32},
-	    {"198.51.100.0/24", "198.51.100.0/24", 4, 24},
-	    {"10.0.0.0/8", "10.0.0.0/8", 4, 8},
-	    {"128.0.0.0/1", "128.0.0.0/1", 4, 1},
-	    {"0.0.0.0/0", "0.0.0.0/0", 4, 0},
-	    {"0.0.0.0", "0.0.0.0", 4, 32},
-	    {"10.0.0.128/25", "10.0.0.128/25", 4, 25},
-	    {"::/0", "::/0", 6, 0},
-	    {"::", "::", 6, 128},
-	    {"::1", "::1", 6, 128},
-	    {"2001:db8::/32", "2001:db8::/32", 6, 32},
-	    {"2001:DB8:0:0:0:0:0:1", "2001:db8::1", 6, 128},
-	    {"2001:0db8::0001/128", "2001:db8::1", 6, 128},
-	    {"2001:db8:0:0:1:0:0:0", "2001:db8:0:0:1::", 6, 128},
-	    {"2001:db8:0:1::/64", "2001:db8:0:1::/64", 6, 64},
-	    {"fe80::/10", "fe80::/10", 6, 10},
-	    {"8000::/1", "8000::/1", 6, 1},
-	    {"64:ff9b::192.0.2.1", "64:ff9b::c000:201", 6, 128},
-	    {"ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", 6, 128},
-	    {"::ff00:0:0/88", "::ff00:0:0/88", 6, 88},
+	    {"203.0.113.7", RL_TARGET_PREFIX, "", NULL},
+	    {"203.0.113.7/32", RL_TARGET_PREFIX, "", "203.0.113.7"},
+	    {"2001:db8::/32", RL_TARGET_PREFIX, "", NULL},
+	    {"any", RL_TARGET_PREFIX, "", NULL},
+	    {"tenant:acme", RL_TARGET_TENANT, "acme", NULL},
+	    {"tenant:" NAME_31, RL_TARGET_TENANT, NAME_31, NULL},
+	    {"tenant:A-1._x", RL_TARGET_TENANT, "A-1._x", NULL},
+	    {"dev:eth0", RL_TARGET_DEVICE, "eth0", NULL},
+	    {"dev:" DEVICE_15, RL_TARGET_DEVICE, DEVICE_15, NULL},
+	    {"dev:new", RL_TARGET_DEVICE, "new", NULL},
+	    {"dev:eth0.100@x", RL_TARGET_DEVICE, "eth0.100@x", NULL},
+	    {"new", RL_TARGET_NEW, "", NULL},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct rl_prefix t = target(cases[i].text);
-		char buf[RL_TARGET_TEXT];
+		struct rl_target t = target(cases[i].text);
+		char buf[RL_TARGET_TEXT], name[RL_TENANT_LEN] = {0};
+		struct rl_prefix none = {0};
 
-		cr_expect_eq(t.family, cases[i].family, "%s", cases[i].text);
-		cr_expect_eq(t.prefixlen, RL_PREFIX_FAMILY_BITS + cases[i].bits, "%s", cases[i].text);
-		cr_expect_str_eq(rl_target_print(&t, buf), cases[i].printed);
+		cr_expect_eq(t.kind, cases[i].kind, "%s", cases[i].text);
+		cr_expect_eq(t.pad, 0);
+		memcpy(name, cases[i].name, strlen(cases[i].name));
+		cr_expect(!memcmp(t.name, name, sizeof(name)), "%s", cases[i].text);
+		cr_expect(t.kind == RL_TARGET_PREFIX || !memcmp(&t.prefix, &none, sizeof(none)), "%s",
+			  cases[i].text);
+		cr_expect_str_eq(rl_target_print(&t, buf),
+				 cases[i].printed ? cases[i].printed : cases[i].text);
 	}
-}
-
-Test(target, key_bytes)
-{
-	static const struct rl_prefix v4 = {.prefixlen = 56, .family = 4, .addr = {198, 51, 100}};
-	static const struct rl_prefix v6 = {.prefixlen = 64, .family = 6, .addr = {0x20, 0x01, 0x0d, 0xb8}};
-	static const struct rl_prefix any;
-	struct rl_prefix t = target("198.51.100.0/24");
-	char buf[RL_TARGET_TEXT];
-
-	cr_expect(!memcmp(&t, &v4, sizeof(t)));
-	t = target("2001:db8::/32");
-	cr_expect(!memcmp(&t, &v6, sizeof(t)));
-	t = target("any");
-	cr_expect(!memcmp(&t, &any, sizeof(t)));
-	cr_expect_str_eq(rl_target_print(&t, buf), "any");
 }
 
 Test(target, refused)
 {
 	static const struct {
 		const char *text;
-		int code;
-		const char *says;
+		const char *says[2];
 	} cases[] = {
-	    {"10.0.0.0/33", ERANGE, "expected 0 to 32 for IPv4"},
-	    {"10.0.0.1/99999999999999999999", ERANGE, "expected 0 to 32 for IPv4"},
-	    {"2001:db8::/129", ERANGE, "expected 0 to 128 for IPv6"},
-	    {"::1/4294967297", ERANGE, "expected 0 to 128 for IPv6"},
-	    {"10.0.0.1/8", EINVAL, "write 10.0.0.0/8"},
-	    {"10.0.0.1/0", EINVAL, "write 0.0.0.0/0"},
-	    {"10.0.0.255/25", EINVAL, "write 10.0.0.128/25"},
-	    {"192.0.2.3/31", EINVAL, "write 192.0.2.2/31"},
-	    {"2001:db8::1/32", EINVAL, "write 2001:db8::/32"},
-	    {"2001:db8::1/127", EINVAL, "write 2001:db8::/127"},
-	    {"::1/0", EINVAL, "write ::/0"},
-	    {"::ffff:203.0.113.7", EINVAL, "write 203.0.113.7"},
-	    {"::ffff:cb00:7107", EINVAL, "write 203.0.113.7"},
-	    {"::ffff:10.0.0.0/104", EINVAL, "write 10.0.0.0/8"},
-	    {"::ffff:10.0.0.1/104", EINVAL, "write 10.0.0.0/8"},
-	    {"::ffff:0:0/96", EINVAL, "write 0.0.0.0/0"},
-	    {"fe80::1%eth0", EINVAL, "zone id"},
-	    {"fe80::1%eth0/64", EINVAL, "zone id"},
-	    {"", EINVAL, "is empty"},
-	    {"10.0.0/8", EINVAL, "four numbers"},
-	    {"10/8", EINVAL, "four numbers"},
-	    {"10.0.0.256", EINVAL, "four numbers"},
-	    {"010.0.0.1", EINVAL, "leading zeros"},
-	    {"10.0.0.0/", EINVAL, "prefix length"},
-	    {"10.0.0.0/+8", EINVAL, "prefix length"},
-	    {"10.0.0.0/-1", EINVAL, "prefix length"},
-	    {"10.0.0.0/08", EINVAL, "prefix length"},
-	    {"10.0.0.0/8 ", EINVAL, "prefix length"},
-	    {"10.0.0.0/8/8", EINVAL, "prefix length"},
-	    {"10.0.0.0/255.0.0.0", EINVAL, "prefix length"},
-	    {" 10.0.0.1", EINVAL, "is not an address"},
-	    {"example.org", EINVAL, "is not an address"},
-	    {"ANY", EINVAL, "is not an address"},
-	    {"any/0", EINVAL, "is not an address"},
-	    {"/8", EINVAL, "is not an"},
-	    {"[::1]", EINVAL, "is not an address"},
-	    {"2001:db8::1::", EINVAL, "is not an address"},
-	    {"2001:0db8:0000:0000:0000:0000:0000:0001:0000:0000", EINVAL, "is not an address"},
+	    {"tenant:", {"tenant \"\"", "1 to 31 bytes, this one 0"}},
+	    {"tenant:" NAME_31 "x", {NAME_31 "x", "1 to 31 bytes, this one 32"}},
+	    {"tenant:two words", {"\"two words\"", "without spaces"}},
+	    {"tenant:acme ", {"\"acme \"", "expected a letter"}},
+	    {"tenant:1st", {"\"1st\"", "expected a letter"}},
+	    {"tenant:-x", {"\"-x\"", "expected a letter"}},
+	    {"tenant:a/b", {"\"a/b\"", "expected a letter"}},
+	    {"tenant:a:b", {"\"a:b\"", "expected a letter"}},
+	    {"tenant:a,b", {"\"a,b\"", "expected a letter"}},
+	    {"tenant:caf\xc3\xa9", {"\"caf??\"", "expected a letter"}},
+	    {"tenant:any", {"\"any\"", "another name"}},
+	    {"tenant:new", {"\"new\"", "another name"}},
+	    {"tenant:all", {"\"all\"", "another name"}},
+	    {"tenant:none", {"\"none\"", "another name"}},
+	    {"dev:", {"\"dev:\"", "1 to 15 bytes, this one 0"}},
+	    {"dev:" DEVICE_15 "6", {"dev:" DEVICE_15 "6", "1 to 15 bytes, this one 16"}},
+	    {"dev:a/b", {"\"dev:a/b\"", "no '/' and no spaces"}},
+	    {"dev:a b", {"\"dev:a b\"", "no '/' and no spaces"}},
+	    {"dev:a\tb", {"\"dev:a?b\"", "no '/' and no spaces"}},
+	    {"acme", {"\"acme\"", "tenant:NAME, dev:NAME, new"}},
+	    {"eth0", {"\"eth0\"", "dev:NAME"}},
+	    {"fade", {"\"fade\"", "dev:NAME"}}, /* hexadecimal digits, and a name all the same */
+	    {"none", {"\"none\"", "dev:NAME"}},
+	    {"NEW", {"\"NEW\"", "dev:NAME, new"}},
+	    {"Tenant:acme", {"\"Tenant:acme\"", "tenant:NAME"}},
+	    {"device:eth0", {"\"device:eth0\"", "dev:NAME"}},
+	    {"example.org", {"\"example.org\"", "neither an address nor a network"}},
+	    {"new ", {"\"new \"", "neither an address"}},
+	    {"", {"\"\"", "is empty"}},
+	    {"10.0.0.1/8", {"10.0.0.1/8", "write 10.0.0.0/8"}},
+	    {"10.0.0.256", {"10.0.0.256", "four numbers"}},
+	    {"fe80::1%eth0", {"fe80::1%eth0", "zone id"}},
+	    {"dead::beef::1", {"dead::beef::1", "is not an address"}},
+	    {"any/0", {"any/0", "is not an address"}},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct rl_prefix out, untouched;
+		struct rl_target out, untouched;
 		struct rl_error err = {0};
 
 		memset(&out, 0xa5, sizeof(out));
 		untouched = out;
-		cr_expect_eq(rl_target_parse(cases[i].text, &out, &err), -cases[i].code, "%s: %s",
-			     cases[i].text, err.text);
+		cr_expect_eq(rl_target_parse(cases[i].text, &out, &err), -EINVAL, "%s: %s", cases[i].text,
+			     err.text);
 		cr_expect_eq(err.kind, RL_ERROR_USAGE);
-		cr_expect(strstr(err.text, cases[i].says), "%s says: %s", cases[i].text, err.text);
-		cr_expect(strstr(err.text, cases[i].text), "%s says: %s", cases[i].text, err.text);
+		cr_expect(strstr(err.text, cases[i].says[0]) && strstr(err.text, cases[i].says[1]),
+			  "%s says: %s", cases[i].text, err.text);
 		cr_expect(!memcmp(&out, &untouched, sizeof(out)), "%s", cases[i].text);
 	}
 }
 
-/* Zero bits from `bits` on. */
-static void keep_bits(__u8 addr[16], unsigned int bits)
+/* A name as long as a command line can be is repeated in part. */
+Test(target, long_names_are_cut)
 {
-	for (unsigned int i = bits; i < 128; i++)
-		addr[i / 8] &= (__u8) ~(0x80 >> i % 8);
-}
+	static const char *const before[] = {"tenant:", "dev:", ""};
+	char text[5000];
 
-static struct rl_prefix random_target(__u64 *state)
-{
-	struct rl_prefix t = {.family = random_next(state) & 1 ? 4 : 6};
-	unsigned int bits = (unsigned int)random_between(state, 0, t.family == 4 ? 32 : 128);
-
-	for (unsigned int i = 0; i < 16; i++) /* with runs of zeros, for RFC 5952's :: */
-		t.addr[i] = random_next(state) & 1 ? 0 : (__u8)random_next(state);
-	keep_bits(t.addr, bits);
-	t.prefixlen = RL_PREFIX_FAMILY_BITS + bits;
-	return t;
-}
-
-static bool is_mapped(const struct rl_prefix *t)
-{
-	static const __u8 mapped[12] = {[10] = 0xff, [11] = 0xff};
-
-	return t->family == 6 && t->prefixlen >= RL_PREFIX_FAMILY_BITS + 96 &&
-	       !memcmp(t->addr, mapped, sizeof(mapped));
-}
-
-Test(target, printed_is_parsed_back)
-{
-	__u64 state = SEED;
-
-	cr_log_info("seed %llu", SEED);
-	for (int i = 0; i < ROUNDS; i++) {
-		struct rl_prefix t = random_target(&state), back;
-		char buf[RL_TARGET_TEXT], again[RL_TARGET_TEXT];
+	for (size_t i = 0; i < COUNT(before); i++) {
+		struct rl_target out;
 		struct rl_error err = {0};
 
-		if (is_mapped(&t))
-			continue;
-		cr_assert_eq(rl_target_parse(rl_target_print(&t, buf), &back, &err), 0, "%s, seed %llu",
-			     err.text, SEED);
-		cr_assert(!memcmp(&t, &back, sizeof(t)), "%s, seed %llu", buf, SEED);
-		cr_assert_str_eq(rl_target_print(&back, again), buf);
+		memset(text, 'x', sizeof(text));
+		memcpy(text, before[i], strlen(before[i]));
+		text[sizeof(text) - 1] = '\0';
+		cr_expect_eq(rl_target_parse(text, &out, &err), -EINVAL);
+		cr_expect(strlen(err.text) < 300, "%s", err.text);
 	}
 }
 
-Test(target, covers)
+Test(target, tenant_names)
 {
 	static const struct {
-		const char *outer, *inner;
-		bool covers;
-	} cases[] = {
-	    {"any", "any", true},
-	    {"any", "0.0.0.0/0", true},
-	    {"any", "2001:db8::1", true},
-	    {"0.0.0.0/0", "any", false},
-	    {"::/0", "any", false},
-	    {"0.0.0.0/0", "10.0.0.1", true},
-	    {"0.0.0.0/0", "::1", false},
-	    {"::/0", "10.0.0.1", false},
-	    {"::/0", "0.0.0.0/0", false},
-	    {"10.0.0.0/8", "10.0.0.0/8", true},
-	    {"10.0.0.0/8", "10.255.255.255", true},
-	    {"10.0.0.0/8", "11.0.0.0/8", false},
-	    {"10.0.0.0/8", "10.0.0.0/7", false},
-	    {"10.0.0.128/25", "10.0.0.129", true},
-	    {"10.0.0.128/25", "10.0.0.127", false},
-	    {"10.0.0.1", "10.0.0.1", true},
-	    {"10.0.0.1", "10.0.0.0/24", false},
-	    {"2001:db8::/33", "2001:db8:7fff::1", true},
-	    {"2001:db8::/33", "2001:db8:8000::1", false},
-	    {"a00::/8", "10.0.0.1", false},
-	};
+		const char *name;
+		int code;
+	} cases[] = {{"a", 0},
+		     {"Z9", 0},
+		     {"a.b_c-d", 0},
+		     {NAME_31, 0},
+		     {"anyone", 0},
+		     {"newer", 0},
+		     {"", -EINVAL},
+		     {NAME_31 "x", -EINVAL},
+		     {"a b", -EINVAL},
+		     {" a", -EINVAL},
+		     {"9", -EINVAL},
+		     {".a", -EINVAL},
+		     {"a\n", -EINVAL},
+		     {"any", -EINVAL},
+		     {"new", -EINVAL},
+		     {"all", -EINVAL},
+		     {"none", -EINVAL},
+		     {"a=b", -EINVAL},
+		     {"a%", -EINVAL},
+		     {"2001:db8::", -EINVAL},
+		     {"10.0.0.1", -EINVAL}};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct rl_prefix outer = target(cases[i].outer), inner = target(cases[i].inner);
+		struct rl_error err = {0};
 
-		cr_expect_eq(rl_target_covers(&outer, &inner), cases[i].covers, "%s %s", cases[i].outer,
-			     cases[i].inner);
+		cr_expect_eq(rl_tenant_check(cases[i].name, &err), cases[i].code, "%s: %s", cases[i].name,
+			     err.text);
+		cr_expect_eq(err.kind, cases[i].code ? RL_ERROR_USAGE : RL_ERROR_NONE);
 	}
-}
-
-Test(target, is_source)
-{
-	static const struct {
-		const char *text;
-		bool is;
-	} cases[] = {
-	    {"any", false},	     {"0.0.0.0/0", false},    {"10.0.0.0/31", false},
-	    {"10.0.0.1", true},	     {"::/0", false},	      {"2001:db8::/63", false},
-	    {"2001:db8::/64", true}, {"2001:db8::/65", true}, {"2001:db8::1", true},
-	};
-
-	for (size_t i = 0; i < COUNT(cases); i++) {
-		struct rl_prefix t = target(cases[i].text);
-
-		cr_expect_eq(rl_target_is_source(&t), cases[i].is, "%s", cases[i].text);
-	}
-}
-
-Test(target, of_key)
-{
-	struct rl_source_key v4 = {.limit_id = 1, .family = 4, .addr = {192, 0, 2, 9}};
-	struct rl_source_key v6 = {.limit_id = 1, .family = 6, .addr = {0x20, 0x01, 0x0d, 0xb8, 0, 0, 0, 7}};
-	struct rl_prefix got = rl_target_of_key(&v4), want = target("192.0.2.9");
-
-	cr_expect(!memcmp(&got, &want, sizeof(got)));
-	got = rl_target_of_key(&v6);
-	want = target("2001:db8:0:7::/64");
-	cr_expect(!memcmp(&got, &want, sizeof(got)));
 }
 
 Test(target, order)
 {
 	static const char *const sorted[] = {
-	    "any",	"0.0.0.0/0",	 "0.0.0.0",	  "10.0.0.0/8",	    "10.0.0.0/24",
-	    "10.0.0.0", "10.0.0.1",	 "192.0.2.0/24",  "192.0.2.128/25", "::/0",
-	    "::1",	"2001:db8::/32", "2001:db8::/64", "2001:db8::1",
+	    "any",	   "10.0.0.0/8", "10.0.0.1", "::/0",	 "2001:db8::1", "tenant:a",
+	    "tenant:acme", "tenant:b",	 "dev:a",    "dev:eth0", "dev:eth1",	"new",
 	};
 
 	for (size_t i = 0; i < COUNT(sorted); i++) {
 		for (size_t j = 0; j < COUNT(sorted); j++) {
-			struct rl_prefix a = target(sorted[i]), b = target(sorted[j]);
+			struct rl_target a = target(sorted[i]), b = target(sorted[j]);
 			int order = rl_target_compare(&a, &b);
 
 			cr_expect_eq((order > 0) - (order < 0), (i > j) - (i < j), "%s %s", sorted[i],
@@ -268,22 +192,45 @@ Test(target, order)
 	}
 }
 
-/* Order and containment agree: what covers a target stands before it. */
-Test(target, order_property)
+Test(target, of_prefix)
 {
+	struct rl_target t = target("198.51.100.0/24"), made = rl_target_prefix(&t.prefix);
+
+	cr_expect(!memcmp(&t, &made, sizeof(t)));
+}
+
+/* A letter, then up to `most` - 1 bytes of a set. */
+static void random_name(__u64 *state, const char *set, size_t most, char *out)
+{
+	size_t length = random_between(state, 1, most);
+
+	for (size_t i = 0; i < length; i++) {
+		const char *from = i ? set : LETTERS;
+
+		out[i] = from[random_between(state, 0, strlen(from) - 1)];
+	}
+	out[length] = '\0';
+}
+
+Test(target, printed_is_parsed_back)
+{
+	static const char tenants[] = LETTERS "0123456789._-", devices[] = LETTERS "0123456789._-:@%\\\"'&";
 	__u64 state = SEED;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		struct rl_prefix inner = random_target(&state), outer = inner;
-		unsigned int bits =
-		    (unsigned int)random_between(&state, 0, inner.prefixlen - RL_PREFIX_FAMILY_BITS);
+		char text[RL_TARGET_TEXT], name[RL_TENANT_LEN], printed[RL_TARGET_TEXT];
+		bool tenant = random_next(&state) & 1;
+		struct rl_target t, back;
+		struct rl_error ignored;
 
-		keep_bits(outer.addr, bits);
-		outer.prefixlen = RL_PREFIX_FAMILY_BITS + bits;
-		cr_assert(rl_target_covers(&outer, &inner));
-		cr_assert_leq(rl_target_compare(&outer, &inner), 0);
-		cr_assert_eq(rl_target_covers(&inner, &outer), inner.prefixlen == outer.prefixlen);
-		if (inner.prefixlen != outer.prefixlen)
-			cr_assert_gt(rl_target_compare(&inner, &outer), 0);
+		random_name(&state, tenant ? tenants : devices, tenant ? RL_TENANT_LEN - 1 : RL_NAME_LEN - 1,
+			    name);
+		if (tenant && rl_tenant_check(name, &ignored)) /* "any" and the like */
+			continue;
+		snprintf(text, sizeof(text), "%s:%s", tenant ? "tenant" : "dev", name);
+		t = target(text);
+		cr_assert_str_eq(rl_target_print(&t, printed), text, "seed %llu", SEED);
+		back = target(printed);
+		cr_assert(!memcmp(&t, &back, sizeof(t)) && !rl_target_compare(&t, &back), "%s", text);
 	}
 }

@@ -51,9 +51,9 @@ static void check_order(const struct rl_top *top, const char *const *sources, si
 {
 	cr_assert_eq(top->source_count, count, "%zu sources, not %zu", top->source_count, count);
 	for (size_t i = 0; i < count; i++) {
-		char text[RL_TARGET_TEXT];
+		char text[RL_PREFIX_TEXT];
 
-		cr_assert_str_eq(rl_target_print(&top->sources[i].stats->source, text), sources[i], "row %zu",
+		cr_assert_str_eq(rl_prefix_print(&top->sources[i].stats->source, text), sources[i], "row %zu",
 				 i);
 	}
 }
@@ -90,6 +90,42 @@ Test(top, device_rates)
 	cr_assert_eq(top.devices[0].rates.dropped_pps, 20);
 	cr_assert_eq(top.devices[0].rates.dropped_bits, 20 * 800);
 	cr_assert_eq(top.devices[1].rates.passed_pps, 4, "a slot that wasn't there counts from 0");
+}
+
+/* What is in shadow passed too. */
+Test(top, shadow_is_a_rate_of_its_own_and_ranks_as_dropped)
+{
+	struct rl_source_stats before[] = {test_source("10.0.0.1", 1, 1000, 0),
+					   test_source("10.0.0.2", 1, 0, 10)};
+	struct rl_source_stats now[] = {test_source("10.0.0.1", 1, 1100, 0),
+					test_source("10.0.0.2", 1, 0, 30)};
+	struct pair pair = make_pair(before, 2, now, 2);
+
+	before[0].tally.shadow = (struct rl_count){20, 2000};
+	now[0].tally.shadow = (struct rl_count){80, 8000};
+
+	RL_TOP struct rl_top top = compute(&pair, RL_TOP_BY_DROPS, NULL, 10);
+
+	check_order(&top, (const char *[]){"10.0.0.1", "10.0.0.2"}, 2);
+	cr_assert_eq(top.sources[0].rates.passed_pps, 50);
+	cr_assert_eq(top.sources[0].rates.dropped_pps, 0);
+	cr_assert_eq(top.sources[0].rates.shadow_pps, 30);
+	cr_assert_eq(top.sources[0].rates.shadow_bits, 30 * 800);
+	cr_assert_eq(top.sources[1].rates.shadow_pps, 0);
+}
+
+/* `reset` takes passed to 0 while shadow may stay below what it was. */
+Test(top, any_counter_that_went_down_makes_all_count_from_zero)
+{
+	struct rl_source_stats before[] = {test_source("10.0.0.1", 1, 10, 0)};
+	struct rl_source_stats now[] = {test_source("10.0.0.1", 1, 14, 6)};
+	struct pair pair = make_pair(before, 1, now, 1);
+
+	before[0].tally.shadow.packets = 5;
+
+	RL_TOP struct rl_top top = compute(&pair, RL_TOP_BY_DROPS, NULL, 10);
+
+	cr_assert_eq(top.sources[0].rates.passed_pps, 7);
 }
 
 Test(top, a_new_source_counts_from_zero)
@@ -175,7 +211,7 @@ Test(top, sorted_by_each_order_and_ties_by_target)
 	};
 	struct pair pair = make_pair(NULL, 0, now, COUNT(now));
 
-	now[0].passed.bytes = 1000000;
+	now[0].tally.passed.bytes = 1000000;
 	{
 		RL_TOP struct rl_top top = compute(&pair, RL_TOP_BY_DROPS, NULL, 10);
 
@@ -207,7 +243,7 @@ Test(top, fewer_rows_are_the_first_of_all)
 		now[i].source.addr[2] = (__u8)(i >> 8);
 		now[i].source.addr[3] = (__u8)i;
 		seed = seed * 1103515245 + 12345;
-		now[i].dropped.packets = (seed >> 16) % 50;
+		now[i].tally.dropped.packets = (seed >> 16) % 50;
 	}
 	pair = make_pair(NULL, 0, now, COUNT(now));
 
@@ -261,7 +297,7 @@ Test(top, filter_by_prefix_address_and_tenant)
 		cr_assert_eq(top.matched, cases[i].count);
 		if (top.source_count)
 			cr_assert_eq(top.sources[0].rates.dropped_pps,
-				     (double)top.sources[0].stats->dropped.packets / 2);
+				     (double)top.sources[0].stats->tally.dropped.packets / 2);
 	}
 }
 
@@ -307,7 +343,7 @@ Test(snapshot, tenants_are_those_of_the_nearest_prefix_around)
 					       "acme",	"acme", "house", "six", "six"};
 
 	for (size_t i = 1; i < COUNT(all); i++)
-		cr_assert_lt(rl_target_compare(&all[i - 1].target, &all[i].target), 0);
+		cr_assert_lt(rl_target_compare(&all[i - 1].limit.target, &all[i].limit.target), 0);
 	rl_tenants_inherit(all, COUNT(all));
 	for (size_t i = 0; i < COUNT(all); i++)
 		cr_assert_str_eq(all[i].tenant, expected[i], "limit %zu", i);
@@ -317,6 +353,21 @@ Test(snapshot, tenants_are_those_of_the_nearest_prefix_around)
 	cr_assert_str_eq(all[0].tenant, "");
 }
 
+Test(snapshot, classes_have_their_target_s_tenant_and_other_targets_none)
+{
+	struct rl_limit_stats all[] = {
+	    test_limit("10.0.0.0/8", 1, "acme"), test_class_limit("10.0.0.0/8", 2, "syn"),
+	    test_limit("10.1.0.0/16", 3, ""),	 test_class_limit("10.1.0.0/16", 4, "syn"),
+	    test_limit("11.0.0.0/8", 5, ""),	 test_limit("tenant:acme", 6, ""),
+	    test_limit("dev:eth0", 7, ""),	 test_limit("new", 8, ""),
+	};
+	static const char *const expected[] = {"acme", "acme", "acme", "acme", "", "", "", ""};
+
+	rl_tenants_inherit(all, COUNT(all));
+	for (size_t i = 0; i < COUNT(all); i++)
+		cr_assert_str_eq(all[i].tenant, expected[i], "limit %zu", i);
+}
+
 /* Every prefix length there is, each inside the one before it. */
 Test(snapshot, tenants_pass_down_the_longest_chain)
 {
@@ -324,7 +375,8 @@ Test(snapshot, tenants_pass_down_the_longest_chain)
 	    test_limit("any", 1, "deep")};
 
 	for (__u32 i = 1; i < COUNT(chain); i++)
-		chain[i].target = (struct rl_prefix){.family = 6, .prefixlen = RL_PREFIX_FAMILY_BITS + i - 1};
+		chain[i].limit.target.prefix =
+		    (struct rl_prefix){.family = 6, .prefixlen = RL_PREFIX_FAMILY_BITS + i - 1};
 	rl_tenants_inherit(chain, COUNT(chain));
 	for (size_t i = 0; i < COUNT(chain); i++)
 		cr_assert_str_eq(chain[i].tenant, "deep");
@@ -333,15 +385,34 @@ Test(snapshot, tenants_pass_down_the_longest_chain)
 Test(snapshot, device_totals_are_the_sums_of_their_reasons)
 {
 	struct rl_device_count count;
-	__u64 passed = 0, dropped = 0;
+	__u64 passed = 0, dropped = 0, shadow = 0;
 
 	for (int i = 0; i < RL_REASONS; i++) {
 		count.by_reason[i] = (struct rl_count){1ULL << i, 3ULL << i};
 		*(rl_reason_drops(i) ? &dropped : &passed) += 1ULL << i;
+		shadow += rl_reason_shadows(i) ? 1ULL << i : 0;
 	}
 	cr_assert_eq(rl_device_passed(&count).packets, passed);
 	cr_assert_eq(rl_device_passed(&count).bytes, 3 * passed);
 	cr_assert_eq(rl_device_dropped(&count).packets, dropped);
 	cr_assert_eq(rl_device_dropped(&count).bytes, 3 * dropped);
+	cr_assert_eq(rl_device_shadow(&count).packets, shadow);
+	cr_assert_eq(rl_device_shadow(&count).bytes, 3 * shadow);
 	cr_assert_eq(passed + dropped, (1ULL << RL_REASONS) - 1);
+}
+
+/* What drops and what would have dropped are called the same, but for the word in front. */
+Test(snapshot, reasons_have_names_of_their_own)
+{
+	for (int i = 0; i < RL_REASONS; i++) {
+		char shadow[64];
+
+		for (int j = 0; j < i; j++)
+			cr_assert_str_neq(rl_reason_name(i), rl_reason_name(j));
+		if (!rl_reason_drops(i))
+			continue;
+		snprintf(shadow, sizeof(shadow), "shadow_%s", rl_reason_name(i));
+		cr_assert_str_eq(rl_reason_name(rl_reason_shadow(i)), shadow);
+	}
+	cr_assert_str_eq(rl_reason_name(RL_REASONS), "unknown");
 }

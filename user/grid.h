@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * table.h - text in columns: each as wide as its widest cell, two spaces apart. Cells are copied; what a
+ * grid.h - text in columns: each as wide as its widest cell, two spaces apart. Cells are copied; what a
  * terminal could take for a command is printed as '?'. Running out of memory is remembered and reported by
- * rl_table_print().
+ * rl_grid_print().
  */
-#ifndef RL_TABLE_H
-#define RL_TABLE_H
+#ifndef RL_GRID_H
+#define RL_GRID_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,7 +16,7 @@ struct rl_column {
 	int width; /* at least this, and not 0; as in printf(), negative aligns left, positive right */
 };
 
-struct rl_table {
+struct rl_grid {
 	const struct rl_column *columns;
 	size_t column_count;
 	char **cells; /* row by row */
@@ -25,18 +25,18 @@ struct rl_table {
 	bool failed;
 };
 
-#define RL_TABLE __attribute__((cleanup(rl_table_free)))
+#define RL_GRID __attribute__((cleanup(rl_grid_free)))
 
-/* A table of these columns, which must outlive it. */
-struct rl_table rl_table_make(const struct rl_column *columns, size_t count);
+/* A grid of these columns, which must outlive it. */
+struct rl_grid rl_grid_make(const struct rl_column *columns, size_t count);
 
 /* Add a row of column_count cells; NULL and "" print as "-". */
-void rl_table_add(struct rl_table *table, const char *const *cells);
+void rl_grid_add(struct rl_grid *grid, const char *const *cells);
 
 /* Titles and rows; lines have no trailing spaces. 0 or -ENOMEM; errors of writing stay in the stream. */
-int rl_table_print(const struct rl_table *table, FILE *out);
+int rl_grid_print(const struct rl_grid *grid, FILE *out);
 
-void rl_table_free(struct rl_table *table);
+void rl_grid_free(struct rl_grid *grid);
 
 /* Columns that a UTF-8 text takes, at one each character. */
 size_t rl_text_width(const char *text);

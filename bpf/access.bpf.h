@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * access.bpf.h - the packet's way to the maps: what rl_sources.h and rl_admit.h ask their includer for.
+ */
+#ifndef ACCESS_BPF_H
+#define ACCESS_BPF_H
+
+#include "clock.bpf.h"
+#include "maps.bpf.h"
+#include "rl_ref.h"
+
+const volatile bool rl_store_lru; /* set before load: sources are in rl_sources, not in rows */
+struct rl_table rl_table; /* set before load, then only read: the same in every program over the same maps */
+struct rl_limit rl_nd_limit; /* neighbour discovery's budget; set before load, then only read */
+
+RL_INLINE const struct rl_settings *rl_settings_at(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&rl_settings, &zero);
+}
+
+RL_INLINE const struct rl_table *rl_table_at(void)
+{
+	return &rl_table;
+}
+
+/* The slot of the longest prefix that matches the packet's source. */
+RL_INLINE __u32 rl_slot_of(const struct rl_packet *packet)
+{
+	struct rl_prefix key = {
+	    .prefixlen = packet->family == 4 ? RL_PREFIX_FAMILY_BITS + 32 : RL_PREFIX_FAMILY_BITS + 128,
+	    .family = packet->family,
+	};
+	const __u32 *slot;
+
+	__builtin_memcpy(key.addr, packet->src, sizeof(key.addr));
+	slot = bpf_map_lookup_elem(&rl_policy, &key);
+	return slot ? *slot : 0;
+}
+
+RL_INLINE __u32 rl_cell_of(const struct rl_job *job, __u32 slot)
+{
+	const __u64 *head = slot ? bpf_map_lookup_elem(&rl_heads, &slot) : NULL;
+
+	return head ? rl_ref_cell(*(const volatile __u64 *)head, job->epoch) : 0;
+}
+
+RL_INLINE const struct rl_limit *rl_limit_at(__u32 cell)
+{
+	return cell ? bpf_map_lookup_elem(&rl_limits, &cell) : NULL;
+}
+
+RL_INLINE struct rl_source *rl_own_at(__u32 slot)
+{
+	return bpf_map_lookup_elem(&rl_own, &slot);
+}
+
+RL_INLINE struct rl_row *rl_row_at(__u32 where, __u32 index)
+{
+	switch (where) {
+	case RL_AT_ROWS4:
+		return bpf_map_lookup_elem(&rl_rows4, &index);
+	case RL_AT_ROWS6:
+		return bpf_map_lookup_elem(&rl_rows6, &index);
+	case RL_AT_GROUPS:
+		return bpf_map_lookup_elem(&rl_groups, &index);
+	default:
+		return NULL;
+	}
+}
+
+RL_INLINE struct rl_row_address *rl_row_address_at(__u32 index)
+{
+	return bpf_map_lookup_elem(&rl_address6, &index);
+}
+
+RL_INLINE struct rl_row_tally *rl_row_tally_at(__u32 where, __u32 index)
+{
+	if (where == RL_AT_ROWS4)
+		return bpf_map_lookup_elem(&rl_tally4, &index);
+	return where == RL_AT_ROWS6 ? bpf_map_lookup_elem(&rl_tally6, &index) : NULL;
+}
+
+RL_INLINE __u32 *rl_lock_at(__u32 index)
+{
+	return bpf_map_lookup_elem(&rl_locks, &index);
+}
+
+RL_INLINE int rl_lru_used(void)
+{
+	return rl_store_lru;
+}
+
+RL_INLINE struct rl_source *rl_lru_find(const struct rl_source_key *key)
+{
+	return bpf_map_lookup_elem(&rl_sources, key);
+}
+
+/* Two CPUs that meet the same new source make one entry: only one BPF_NOEXIST insert succeeds, and both then look up
+ * what it made. */
+RL_INLINE struct rl_source *rl_lru_make(const struct rl_source_key *key, const struct rl_source *fresh)
+{
+	bpf_map_update_elem(&rl_sources, key, fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&rl_sources, key);
+}
+
+RL_INLINE const struct rl_device *rl_device_at(__u32 device)
+{
+	return bpf_map_lookup_elem(&rl_devices, &device);
+}
+
+RL_INLINE struct rl_source *rl_nd_at(__u32 device)
+{
+	return bpf_map_lookup_elem(&rl_nd, &device);
+}
+
+RL_INLINE const struct rl_limit *rl_nd_budget(void)
+{
+	return &rl_nd_limit;
+}
+
+RL_INLINE struct rl_limit_count *rl_limit_count_at(__u32 slot)
+{
+	return bpf_map_lookup_elem(&rl_limit_count, &slot);
+}
+
+RL_INLINE struct rl_device_count *rl_device_count_at(__u32 device)
+{
+	return bpf_map_lookup_elem(&rl_device_count, &device);
+}
+
+#include "rl_sources.h"
+
+/* The source under this limit, as the hold found it. */
+RL_INLINE struct rl_source *rl_lru_at(const struct rl_job *job, const struct rl_limit *limit)
+{
+	struct rl_source_key key = rl_source_key(job, limit);
+
+	return rl_store_lru ? bpf_map_lookup_elem(&rl_sources, &key) : NULL;
+}
+
+#endif

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rl_job.h - the packet at hand and what it is held to. Filled in on its way (rl_admit.h); compiles on both sides.
+ */
+#ifndef RL_JOB_H
+#define RL_JOB_H
+
+#include "rl_parse.h"
+
+/* Which buckets. */
+enum rl_where {
+	RL_AT_NONE,  /* no bucket: the limit is counted, and holds nothing back */
+	RL_AT_OWN,   /* rl_own; index: the limit's slot */
+	RL_AT_LRU,   /* rl_sources, by key */
+	RL_AT_ROWS4, /* rl_rows4; index: row */
+	RL_AT_ROWS6,
+	RL_AT_GROUPS,
+};
+
+/* One limit that the packet is held to, and where its bucket is. No pointers: they can't be kept in memory. */
+struct rl_hold {
+	__u32 cell;
+	__u32 slot;
+	__u32 where; /* enum rl_where */
+	__u32 index;
+	__u32 place;	      /* in the row */
+	__u32 shadowed;	      /* 1: in shadow, and would have dropped the packet */
+	__u64 whose;	      /* the key that the place must have */
+	__u64 left[RL_UNITS]; /* the words that the packet's charge left; 0: not charged */
+};
+
+struct rl_job {
+	struct rl_packet packet;
+	__u64 now;     /* ns */
+	__u32 len;     /* bytes on the wire */
+	__u32 device;  /* slot in the per-device maps */
+	__u32 epoch;   /* of the policy that the packet sees */
+	__u32 cost;    /* tokens in a packet bucket */
+	__u16 port;    /* the service's: destination port of what comes in; 0: none */
+	__u8 kinds;    /* enum rl_kind */
+	__u8 shadow;   /* 1: the device drops nothing */
+	__u8 priority; /* enum rl_priority, below RL_PRIORITIES */
+	__u8 given;    /* 1: it is this packet that gave its source a place */
+	__u8 pad[2];
+	__u64 new_left; /* the word that its charge of `new` left; 0: not charged */
+	__u32 passes;	/* enum rl_reason: why it passes, if it does */
+	__u32 shadows;	/* enum rl_reason: what would have dropped it first; 0: nothing */
+	__u32
+	    new_shadowed; /* slot of the limit of `new`, in shadow, that would have dropped it; 0: it wouldn't */
+	__u32 dropper;	  /* slot of the limit that drops it; 0: none, or not yet */
+	__u32 count;	  /* of hold */
+	struct rl_hold hold[RL_MAX_HOLDS];
+	struct rl_source_key key; /* of the source under the limit at hand */
+	struct rl_source fresh;	  /* what the LRU map is given for a new one */
+};
+
+#endif

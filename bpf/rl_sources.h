@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rl_sources.h - where the packet's source has its bucket under a limit: find its place, or give it one. Compiles on both
+ * sides.
+ *
+ *   one bucket for the whole limit?     rl_own
+ *   known?                              its place
+ *   more new sources than `new` grants? dropped
+ *   room?                               a place, full bucket
+ *   otherwise, --when-full: aggregate   the bucket of its /24 or /48 under the same limit
+ *                           open        no bucket, it passes
+ *                           closed      dropped
+ *
+ * The includer defines, over its maps: rl_now() (rl_bucket.h) and
+ *   const struct rl_limit *rl_limit_at(__u32 cell)              NULL for cell 0
+ *   __u32 rl_cell_of(const struct rl_job *job, __u32 slot)      in force in the job's epoch; 0 for slot 0
+ *   const struct rl_settings *rl_settings_at(void)
+ *   const struct rl_table *rl_table_at(void)
+ *   struct rl_source *rl_own_at(__u32 slot)
+ *   struct rl_row *rl_row_at(__u32 where, __u32 index)          of ROWS4, ROWS6, GROUPS
+ *   struct rl_row_address *rl_row_address_at(__u32 index)       of ROWS6
+ *   struct rl_row_tally *rl_row_tally_at(__u32 where, __u32 index)  of ROWS4, ROWS6
+ *   __u32 *rl_lock_at(__u32 index)
+ *   struct rl_limit_count *rl_limit_count_at(__u32 slot)        this CPU's
+ *   int rl_lru_used(void), struct rl_source *rl_lru_find(const struct rl_source_key *),
+ *   struct rl_source *rl_lru_make(const struct rl_source_key *, const struct rl_source *fresh)
+ */
+#ifndef RL_SOURCES_H
+#define RL_SOURCES_H
+
+#include "rl_job.h"
+#include "rl_table.h"
+
+/* The source cut to the limit's granularity. */
+RL_INLINE struct rl_source_key rl_source_key(const struct rl_job *job, const struct rl_limit *limit)
+{
+	struct rl_source_key key = {.limit_id = limit->id, .family = job->packet.family};
+
+	__builtin_memcpy(key.addr, job->packet.src, sizeof(key.addr));
+	if (key.family == 4)
+		rl_address_cut(key.addr, 4, limit->bits[0]);
+	else
+		rl_address_cut(key.addr, 16, limit->bits[1]);
+	return key;
+}
+
+RL_INLINE __u64 rl_source_hash(const struct rl_source_key *key)
+{
+	return key->family == 4 ? rl_table_key4(key->limit_id, key->addr)
+				: rl_table_key6(rl_table_at(), key->limit_id, key->addr);
+}
+
+/* Per-CPU counters: nobody else adds to them, and a program isn't interrupted by itself. */
+RL_INLINE void rl_count_local(struct rl_count *count, __u32 len)
+{
+	count->packets++;
+	count->bytes += len;
+}
+
+/* The bucket of `new`; false where there is no such limit. */
+RL_INLINE int rl_new_place(const struct rl_job *job, const struct rl_limit **limit, struct rl_place *place)
+{
+	const struct rl_settings *settings = rl_settings_at();
+	struct rl_source *own;
+
+	if (!settings || !settings->fresh)
+		return 0;
+	*limit = rl_limit_at(rl_cell_of(job, settings->fresh));
+	own = rl_own_at(settings->fresh);
+	if (!*limit || !own || !(*limit)->rate[RL_PACKETS].mult)
+		return 0;
+	place->buckets = &own->buckets;
+	place->key = &own->key;
+	place->whose = (*limit)->id;
+	return 1;
+}
+
+/* Charge `new` with one more source: RL_PASS_LIMIT, or why it is one too many. */
+RL_FUNCTION int rl_new_admit(struct rl_job *job)
+{
+	enum rl_gcra_verdict verdict;
+	const struct rl_limit *limit;
+	struct rl_place place;
+	__u64 left;
+
+	if (!job || !rl_new_place(job, &limit, &place))
+		return RL_PASS_LIMIT;
+	verdict = (enum rl_gcra_verdict)rl_place_renew(&place, limit, job->now);
+	if (!verdict) {
+		left = rl_bucket_charge(&place, limit, RL_PACKETS, rl_gcra_cost(&limit->rate[RL_PACKETS], 1),
+					0, job->now);
+		verdict = rl_bucket_verdict(left);
+		job->new_left = left;
+	}
+	if (verdict == RL_GCRA_ADMIT)
+		return RL_PASS_LIMIT;
+	job->new_left = 0;
+	if (!job->shadow && !(limit->flags & RL_LIMIT_SHADOW)) {
+		job->dropper = limit->slot;
+		return verdict == RL_GCRA_REJECT ? RL_DROP_NEW : RL_DROP_CONTENDED;
+	}
+	job->new_shadowed = limit->slot;
+	return RL_SHADOW_NEW;
+}
+
+/*
+ * What `new` was charged, settled: counted where the source was given a place, given back where another CPU was faster. It
+ * stays charged where there was no room: otherwise a flood against a full table would pass by `new`.
+ */
+RL_FUNCTION int rl_new_settle(struct rl_job *job, int reason)
+{
+	struct rl_limit_count *count;
+	const struct rl_limit *limit;
+	struct rl_place place;
+
+	if (!job || !job->new_left || !rl_new_place(job, &limit, &place))
+		return 0;
+	count = rl_limit_count_at(limit->slot);
+	if (job->given && count)
+		rl_count_local(&count->passed, job->len);
+	if (!job->given && reason == RL_PASS_LIMIT)
+		rl_bucket_refund(&place, limit, RL_PACKETS, rl_gcra_cost(&limit->rate[RL_PACKETS], 1),
+				 job->new_left);
+	job->new_left = 0;
+	return 0;
+}
+
+/* The source's place in its rows; false where it has none. *row_found says which row, *place where in it. */
+RL_INLINE int rl_rows_find(__u32 where, const struct rl_rows *rows, __u64 key, __u32 *row_found, __u32 *place)
+{
+	for (int i = 0; i < 2; i++) {
+		const struct rl_row *row = rl_row_at(where, rows->row[i]);
+		__u32 at = row ? rl_row_find(row, key) : RL_ROW;
+
+		if (at < RL_ROW) {
+			*row_found = rows->row[i];
+			*place = at;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* A free place in the emptier row, or one that can be given away in either; taken. */
+RL_INLINE int rl_rows_take(__u32 where, const struct rl_rows *rows, const struct rl_limit *limit, __u32 grace,
+			   __u64 now, __u32 *row_taken, __u32 *place)
+{
+	struct rl_row *first = rl_row_at(where, rows->row[0]), *second = rl_row_at(where, rows->row[1]);
+
+	if (!first || !second)
+		return 0;
+	if (rl_row_free(second) > rl_row_free(first)) {
+		*row_taken = rows->row[1];
+		*place = rl_row_take(second, limit, grace, now);
+		if (*place < RL_ROW)
+			return 1;
+	}
+	*row_taken = rows->row[0];
+	*place = rl_row_take(first, limit, grace, now);
+	if (*place < RL_ROW)
+		return 1;
+	*row_taken = rows->row[1];
+	*place = rl_row_take(second, limit, grace, now);
+	return *place < RL_ROW;
+}
+
+/* What stands beside a place that was taken: whose it is in full, and no packets yet. */
+RL_INLINE void rl_place_prepare(__u32 where, __u32 row, __u32 place, const struct rl_source_key *key)
+{
+	struct rl_row_tally *tally = rl_row_tally_at(where, row);
+	struct rl_row_address *address = where == RL_AT_ROWS6 ? rl_row_address_at(row) : 0;
+	const struct rl_tally none = {};
+
+	place &= RL_ROW - 1;
+	if (tally)
+		tally->at[place] = none;
+	if (address) {
+		address->at[place].limit_id = key->limit_id;
+		__builtin_memcpy(address->at[place].addr, key->addr, sizeof(key->addr));
+	}
+}
+
+/* IPv6 is found by a hash: is it the very source? */
+RL_INLINE int rl_place_matches(__u32 row, __u32 place, const struct rl_source_key *key)
+{
+	const struct rl_row_address *address = rl_row_address_at(row);
+
+	place &= RL_ROW - 1;
+	return address && address->at[place].limit_id == key->limit_id &&
+	       rl_table_be64(address->at[place].addr) == rl_table_be64(key->addr) &&
+	       rl_table_be64(address->at[place].addr + 8) == rl_table_be64(key->addr + 8);
+}
+
+/*
+ * Give the hold's source a place: RL_PASS_LIMIT, and job->given tells whether it was this packet that got it; or RL_DROP_FULL,
+ * RL_DROP_CONTENDED.
+ */
+RL_FUNCTION int rl_place_give(struct rl_job *job, struct rl_hold *hold)
+{
+	const struct rl_limit *limit;
+	int reason = RL_PASS_LIMIT;
+	struct rl_rows rows;
+	__u32 *lock;
+
+	if (!job || !hold)
+		return RL_DROP_CONTENDED; /* never so: said for the verifier */
+	job->given = 0;
+	limit = rl_limit_at(hold->cell);
+	rows = rl_table_rows(rl_table_at(), rl_table_at()->regions, hold->whose);
+	lock = rl_lock_at(rows.region + (hold->where == RL_AT_ROWS6 ? rl_table_at()->regions : 0));
+	if (!limit || !lock || !rl_lock(lock))
+		return RL_DROP_CONTENDED;
+	if (!rl_rows_find(hold->where, &rows, hold->whose, &hold->index, &hold->place)) {
+		struct rl_row *row;
+
+		if (!rl_rows_take(hold->where, &rows, limit, RL_TABLE_GRACE, job->now, &hold->index,
+				  &hold->place))
+			reason = RL_DROP_FULL;
+		row = rl_row_at(hold->where, hold->index);
+		if (reason == RL_PASS_LIMIT && row) {
+			rl_place_prepare(hold->where, hold->index, hold->place, &job->key);
+			rl_place_publish(row, hold->place & (RL_ROW - 1), hold->whose);
+			job->given = 1;
+		}
+	}
+	rl_unlock(lock);
+	return reason;
+}
+
+/* The hold's place is that of the source's /24 or /48: RL_PASS_AGGREGATE, or RL_DROP_FULL. */
+RL_FUNCTION int rl_group_hold(struct rl_job *job, struct rl_hold *hold)
+{
+	const struct rl_limit *limit;
+	struct rl_rows rows;
+	int found;
+
+	if (!job || !hold)
+		return RL_DROP_FULL; /* never so: said for the verifier */
+	limit = rl_limit_at(hold->cell);
+	if (!limit)
+		return RL_DROP_FULL;
+	hold->where = RL_AT_GROUPS;
+	hold->whose = rl_table_group(rl_table_at(), limit, job->packet.family, job->packet.src);
+	rows = rl_table_rows(rl_table_at(), RL_GROUP_REGIONS, hold->whose);
+	found = rl_rows_find(hold->where, &rows, hold->whose, &hold->index, &hold->place);
+	if (!found) {
+		__u32 *lock = rl_lock_at(2 * rl_table_at()->regions + rows.region);
+
+		if (!lock || !rl_lock(lock))
+			return RL_DROP_CONTENDED;
+		found = rl_rows_find(hold->where, &rows, hold->whose, &hold->index, &hold->place);
+		if (!found &&
+		    rl_rows_take(hold->where, &rows, limit, 0, job->now, &hold->index, &hold->place)) {
+			struct rl_row *row = rl_row_at(hold->where, hold->index);
+
+			if (row)
+				rl_place_publish(row, hold->place & (RL_ROW - 1), hold->whose);
+			found = 1;
+		}
+		rl_unlock(lock);
+	}
+	return found ? RL_PASS_AGGREGATE : RL_DROP_FULL;
+}
+
+/* Does the hold's source have a bucket? */
+RL_FUNCTION int rl_source_known(struct rl_job *job, struct rl_hold *hold)
+{
+	struct rl_rows rows;
+
+	if (!job || !hold)
+		return 0; /* never so: said for the verifier */
+	if (hold->where == RL_AT_LRU)
+		return rl_lru_find(&job->key) != 0;
+	rows = rl_table_rows(rl_table_at(), rl_table_at()->regions, hold->whose);
+	return rl_rows_find(hold->where, &rows, hold->whose, &hold->index, &hold->place);
+}
+
+/* Give it one in the LRU map, where the kernel makes room by itself. */
+RL_INLINE int rl_lru_give(struct rl_job *job, const struct rl_hold *hold, const struct rl_limit *limit)
+{
+	const struct rl_source none = {};
+	struct rl_source *fresh = &job->fresh;
+
+	*fresh = none;
+	fresh->key = hold->whose;
+	fresh->buckets.version = rl_bucket_version(limit);
+	fresh->buckets.word[RL_PACKETS] = rl_bucket_fresh(limit, RL_PACKETS, job->now, 0);
+	fresh->buckets.word[RL_BYTES] = rl_bucket_fresh(limit, RL_BYTES, job->now, 0);
+	fresh->buckets.stamp = (__u32)(job->now >> RL_GCRA_STAMP);
+	job->given = rl_lru_make(&job->key, fresh) != 0;
+	return job->given ? RL_PASS_LIMIT : RL_DROP_FULL;
+}
+
+/* A source that has no bucket yet. `known`: it has one under another limit of its prefix, so it isn't new. */
+RL_INLINE int rl_source_new(struct rl_job *job, struct rl_hold *hold, const struct rl_limit *limit, int known)
+{
+	int reason = RL_PASS_LIMIT;
+
+	if (!known)
+		reason = rl_new_admit(job);
+	if (reason != RL_PASS_LIMIT)
+		return reason;
+	reason = hold->where == RL_AT_LRU ? rl_lru_give(job, hold, limit) : rl_place_give(job, hold);
+	if (!known)
+		rl_new_settle(job, reason);
+	return reason;
+}
+
+/* The hold's bucket in the store: as the head of this file says. */
+RL_INLINE int rl_store_hold(struct rl_job *job, struct rl_hold *hold, const struct rl_limit *limit, int known)
+{
+	int reason = RL_PASS_LIMIT;
+
+	job->key = rl_source_key(job, limit);
+	if (rl_lru_used())
+		hold->where = RL_AT_LRU;
+	else
+		hold->where = job->key.family == 4 ? RL_AT_ROWS4 : RL_AT_ROWS6;
+	hold->whose = rl_source_hash(&job->key);
+	if (!rl_source_known(job, hold))
+		reason = rl_source_new(job, hold, limit, known);
+	if (reason == RL_PASS_LIMIT && hold->where == RL_AT_ROWS6 &&
+	    !rl_place_matches(hold->index, hold->place, &job->key))
+		reason = RL_DROP_FULL; /* another source with the same hash: one in 2^64 */
+	return reason;
+}
+
+/*
+ * Hold the packet to a limit on its source. `known`: it is known that the source has a bucket, so this one is no new
+ * source's. Adds the hold, and returns RL_PASS_LIMIT, RL_PASS_AGGREGATE, RL_PASS_OPEN, or why the packet can't be held:
+ * RL_SHADOW_NEW, RL_DROP_NEW, RL_DROP_FULL, RL_DROP_CONTENDED, RL_PASS_ERROR.
+ */
+RL_INLINE int rl_source_hold(struct rl_job *job, __u32 cell, int known)
+{
+	const struct rl_settings *settings = rl_settings_at();
+	const struct rl_limit *limit = rl_limit_at(cell);
+	__u32 count = job->count;
+	struct rl_hold *hold;
+	int reason;
+
+	if (!limit || !settings || count >= RL_MAX_HOLDS)
+		return RL_PASS_ERROR;
+	job->count = count + 1;
+	hold = &job->hold[count];
+	hold->cell = cell;
+	hold->slot = limit->slot;
+	hold->shadowed = 0;
+	hold->left[RL_PACKETS] = hold->left[RL_BYTES] = 0;
+	if (limit->flags & RL_LIMIT_OWN_BUCKET) {
+		hold->where = RL_AT_OWN;
+		hold->index = limit->slot;
+		hold->whose = limit->id;
+		return RL_PASS_LIMIT;
+	}
+	reason = rl_store_hold(job, hold, limit, known);
+	if (reason == RL_PASS_LIMIT)
+		return reason;
+	if (reason == RL_DROP_FULL && settings->when_full == RL_FULL_AGGREGATE)
+		reason = rl_group_hold(job, hold);
+	else if (reason == RL_DROP_FULL && settings->when_full == RL_FULL_OPEN)
+		reason = RL_PASS_OPEN;
+	if (reason != RL_PASS_AGGREGATE)
+		hold->where = RL_AT_NONE;
+	return reason;
+}
+
+#endif

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * native.h - the table of sources as a test reads it: by the packets' own hash, from the maps.
+ */
+#ifndef RL_NATIVE_H
+#define RL_NATIVE_H
+
+#include <stdbool.h>
+
+#include "../../user/state.h"
+
+/* The source's place under the limit, its address cut already. False where it has none. Asserts that it has but one. */
+bool native_find(const struct rl_state *state, const struct rl_table *table, __u32 limit_id, __u8 family,
+		 const __u8 *addr, struct rl_source *out);
+
+/* How many places of a family's rows are taken. */
+__u64 native_taken(const struct rl_state *state, const struct rl_table *table, __u8 family);
+
+#endif

@@ -1,0 +1,1012 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+/*
+ * The policy in the real maps, without a packet: what is set is found, whom a prefix belongs to, that nothing is lost or
+ * taken twice, and that an agent may be killed anywhere.
+ */
+#include <criterion/criterion.h>
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../user/class.h"
+#include "../../user/cleanup.h"
+#include "../../user/limit.h"
+#include "../../user/policy.h"
+#include "../../user/target.h"
+#include "../../user/units.h"
+
+static inline __u64 rl_now(void)
+{
+	return 0; /* no bucket is refunded here */
+}
+
+#include "../../bpf/rl_ref.h"
+#include "../../bpf/rl_table.h"
+#include "rl_xdp.skel.h"
+
+#define SLOTS 512
+#define CELLS 600
+#define TEXT  8192
+
+static struct rl_xdp *skel;
+static struct rl_state state;
+static __u64 now = 1000000000000;
+
+/* Maps alone: no program is loaded. */
+static void state_make(__u32 slots, __u32 cells)
+{
+	struct rl_meta meta = {.abi = RL_ABI_VERSION, .next_limit_id = 1};
+	struct rl_error err;
+
+	if (geteuid())
+		cr_skip_test("BPF maps need root");
+	skel = rl_xdp__open();
+	cr_assert_not_null(skel);
+	bpf_program__set_autoload(skel->progs.rl_xdp, false);
+	bpf_map__set_max_entries(skel->maps.rl_heads, slots);
+	bpf_map__set_max_entries(skel->maps.rl_own, slots);
+	bpf_map__set_max_entries(skel->maps.rl_limit_count, slots);
+	bpf_map__set_max_entries(skel->maps.rl_slots, slots);
+	bpf_map__set_max_entries(skel->maps.rl_limits, cells);
+	bpf_map__set_max_entries(skel->maps.rl_cells, cells);
+	cr_assert_eq(rl_xdp__load(skel), 0);
+	state = (struct rl_state)RL_STATE_INIT;
+	for (int i = 0; i < RL_MAPS; i++)
+		state.map[i] =
+		    bpf_map__fd(bpf_object__find_map_by_name(skel->obj, rl_map_name((enum rl_map)i)));
+	cr_assert_eq(rl_state_meta_write(&state, &meta, &err), 0, "%s", err.text);
+}
+
+static void state_few(void)
+{
+	state_make(SLOTS, CELLS);
+}
+
+static void state_end(void)
+{
+	rl_xdp__destroy(skel);
+	skel = NULL;
+}
+
+TestSuite(policy, .init = state_few, .fini = state_end, .timeout = 300);
+
+/* ---- short forms ---- */
+
+static struct rl_target target_of(const char *text)
+{
+	struct rl_target target;
+	struct rl_error err;
+
+	cr_assert_eq(rl_target_parse(text, &target, &err), 0, "%s", err.text);
+	return target;
+}
+
+/* What set-limit says, as words: a rate, "@tenant", ".class", "shared", "/28", "high", "shadow", "allow", "deny". */
+static struct rl_terms terms_of(const struct rl_target *target, const char *words)
+{
+	struct rl_terms terms = {.priority = RL_PRIORITY_UNSET};
+	struct rl_error err = {};
+	char copy[128], *rest = copy;
+	int rc = 0;
+
+	snprintf(copy, sizeof(copy), "%s", words);
+	for (char *word; !rc && (word = strtok_r(rest, " ", &rest));) {
+		if (*word == '@')
+			snprintf(terms.tenant, sizeof(terms.tenant), "%s", word + 1);
+		else if (*word == '.')
+			rc = rl_class_parse(word + 1, &terms.class, &err);
+		else if (*word == '/')
+			rc = rl_per_parse(word, &terms.per, &err);
+		else if (!strcmp(word, "shared"))
+			terms.shared = 1;
+		else if (!strcmp(word, "shadow"))
+			terms.shadow = 1;
+		else if (!strcmp(word, "allow"))
+			terms.action = RL_ACTION_ALLOW;
+		else if (!strcmp(word, "deny"))
+			terms.action = RL_ACTION_DENY;
+		else if (!strcmp(word, "high") || !strcmp(word, "low"))
+			rc = rl_priority_parse(word, &terms.priority, &err);
+		else
+			rc = rl_rate_parse(word, &terms, &err);
+	}
+	if (!rc)
+		rc = rl_terms_complete(target, &terms, &err);
+	cr_assert_eq(rc, 0, "%s: %s", words, err.text);
+	return terms;
+}
+
+static int try_set(const char *text, const char *words, struct rl_error *err)
+{
+	struct rl_target target = target_of(text);
+	struct rl_terms terms = terms_of(&target, words);
+
+	now += 1000;
+	return rl_policy_set(&state, &target, &terms, now, err);
+}
+
+static void set(const char *text, const char *words)
+{
+	struct rl_error err = {};
+	int rc = try_set(text, words, &err);
+
+	cr_assert_eq(rc, 0, "%s %s: %d %s", text, words, rc, err.text);
+}
+
+static struct rl_class class_of(const char *text)
+{
+	struct rl_class class = {};
+	struct rl_error err;
+
+	if (text)
+		cr_assert_eq(rl_class_parse(text, &class, &err), 0, "%s", err.text);
+	return class;
+}
+
+static int try_del(const char *text, const char *class_text, struct rl_error *err)
+{
+	struct rl_target target = target_of(text);
+	struct rl_class class = class_of(class_text);
+
+	now += 1000;
+	return rl_policy_delete(&state, &target, class_text ? &class : NULL, now, err);
+}
+
+static void del(const char *text, const char *class)
+{
+	struct rl_error err = {};
+	int rc = try_del(text, class, &err);
+
+	cr_assert_eq(rc, 0, "%s: %d %s", text, rc, err.text);
+}
+
+static bool find(const char *text, const char *class_text, struct rl_limit *out)
+{
+	struct rl_target target = target_of(text);
+	struct rl_class class = class_of(class_text);
+
+	return rl_policy_find(&state, &target, class_text ? &class : NULL, out);
+}
+
+static struct rl_limit get(const char *text, const char *class)
+{
+	struct rl_limit limit = {};
+
+	cr_assert(find(text, class, &limit), "%s %s isn't there", text, class ? class : "");
+	return limit;
+}
+
+static const char *tenant_name(const struct rl_limit *limit, struct rl_limit *tenant)
+{
+	if (!limit->tenant)
+		return "-";
+	cr_assert(rl_policy_slot(&state, limit->tenant, tenant), "a tenant's slot without a limit");
+	cr_assert_eq(tenant->level, RL_LEVEL_TENANT);
+	return tenant->target.name;
+}
+
+static const char *tenant_of(const char *text)
+{
+	static struct rl_limit tenant;
+	struct rl_limit limit = get(text, NULL);
+
+	return tenant_name(&limit, &tenant);
+}
+
+/* All of the policy as text: targets, classes, terms, tenants in force. */
+static const char *dump(char buf[TEXT])
+{
+	RL_FREE struct rl_limit *limits = NULL;
+	struct rl_error err;
+	size_t count, used = 0;
+
+	cr_assert_eq(rl_policy_read(&state, &limits, &count, &err), 0, "%s", err.text);
+	buf[0] = '\0';
+	for (size_t i = 0; i < count; i++) {
+		char target[RL_TARGET_TEXT], class[RL_CLASS_TEXT], terms[RL_TERMS_TEXT];
+		bool is_class = rl_class_is_set(&limits[i].terms.class);
+		struct rl_limit tenant;
+
+		used += (size_t)snprintf(
+		    buf + used, TEXT - used, "%s%s%s: %s of %s\n", rl_target_print(&limits[i].target, target),
+		    is_class ? " " : "", is_class ? rl_class_print(&limits[i].terms.class, class) : "",
+		    rl_terms_print(&limits[i].terms, terms), tenant_name(&limits[i], &tenant));
+		cr_assert_lt(used, TEXT);
+	}
+	return buf;
+}
+
+static __u32 claimed(enum rl_map which)
+{
+	__u32 count = which == RL_MAP_SLOTS ? bpf_map__max_entries(skel->maps.rl_slots)
+					    : bpf_map__max_entries(skel->maps.rl_cells);
+	__u32 n = 0;
+
+	for (__u32 i = 0; i < count; i++) {
+		struct rl_claim claim;
+
+		cr_assert_eq(bpf_map_lookup_elem(state.map[which], &i, &claim), 0);
+		n += claim.id != 0;
+	}
+	return n;
+}
+
+/* As often as one likes. */
+static void drop(const char *text, const char *class)
+{
+	struct rl_error err = {};
+	int rc = try_del(text, class, &err);
+
+	cr_assert(!rc || rc == -ENOENT, "%s: %d %s", text, rc, err.text);
+}
+
+static void expect_claimed(__u32 slots)
+{
+	cr_expect_eq(claimed(RL_MAP_SLOTS), slots, "%u slots are taken, want %u", claimed(RL_MAP_SLOTS),
+		     slots);
+	cr_expect_eq(claimed(RL_MAP_CELLS), slots, "%u cells are taken, want %u", claimed(RL_MAP_CELLS),
+		     slots);
+}
+
+static void attach_device(__u32 slot, const char *name)
+{
+	struct rl_device device = {.flags = RL_DEVICE_ATTACHED};
+
+	snprintf(device.name, sizeof(device.name), "%s", name);
+	device.limit = rl_policy_device(&state, name);
+	cr_assert_eq(bpf_map_update_elem(state.map[RL_MAP_DEVICES], &slot, &device, BPF_ANY), 0);
+}
+
+static __u32 device_limit(__u32 slot)
+{
+	struct rl_device device;
+
+	cr_assert_eq(bpf_map_lookup_elem(state.map[RL_MAP_DEVICES], &slot, &device), 0);
+	return device.limit;
+}
+
+static struct rl_settings settings(void)
+{
+	struct rl_settings out;
+	__u32 only = 0;
+
+	cr_assert_eq(bpf_map_lookup_elem(state.map[RL_MAP_SETTINGS], &only, &out), 0);
+	return out;
+}
+
+/* ---- set, find, read, delete ---- */
+
+Test(policy, every_kind_is_found_and_read_in_order)
+{
+	char text[TEXT];
+
+	attach_device(3, "eth0");
+	set("new", "20kpps");
+	set("dev:eth0", "1mpps");
+	set("tenant:zeta", "3kpps");
+	set("tenant:acme", "2kpps high");
+	set("2001:db8::/32", "500pps");
+	set("198.51.100.0/24", "10mbit @acme");
+	set("198.51.100.0/24", "100pps .syn");
+	set("198.51.100.0/24", "200pps .udp/53 shadow");
+	set("203.0.113.7", "1kpps shadow");
+	set("any", "5kpps");
+	set("192.0.2.0/24", "allow");
+	set("192.0.2.128/25", "deny");
+	cr_expect_str_eq(dump(text), "any: 5kpps burst 500p of -\n"
+				     "192.0.2.0/24: allow of -\n"
+				     "192.0.2.128/25: deny of -\n"
+				     "198.51.100.0/24: 10mbit burst 125kb, tenant acme of acme\n"
+				     "198.51.100.0/24 syn: 100pps burst 16p of -\n"
+				     "198.51.100.0/24 udp/53: 200pps burst 20p, shadow of -\n"
+				     "203.0.113.7: 1kpps burst 100p, shadow of -\n"
+				     "2001:db8::/32: 500pps burst 50p of -\n"
+				     "tenant:acme: 2kpps burst 200p, priority high of -\n"
+				     "tenant:zeta: 3kpps burst 300p of -\n"
+				     "dev:eth0: 1mpps burst 100000p of -\n"
+				     "new: 20kpps burst 2000p of -\n");
+	expect_claimed(12);
+	cr_expect_eq(device_limit(3), get("dev:eth0", NULL).slot);
+	cr_expect_eq(rl_policy_device(&state, "eth0"), get("dev:eth0", NULL).slot);
+	cr_expect_eq(settings().fresh, get("new", NULL).slot);
+	cr_expect_eq(get("198.51.100.0/24", "syn").level, RL_LEVEL_CLASS);
+}
+
+Test(policy, what_is_deleted_is_gone_and_given_back)
+{
+	static const char *const targets[] = {"new",	       "dev:eth0",	 "tenant:acme",
+					      "2001:db8::/32", "203.0.113.0/24", "any"};
+	struct rl_error err;
+	struct rl_limit limit;
+
+	attach_device(0, "eth0");
+	for (int i = 0; i < 6; i++)
+		set(targets[i], "1kpps");
+	set("203.0.113.0/24", "10pps .icmp");
+	set("203.0.113.0/24", "10pps .tcp/443");
+	expect_claimed(8);
+	for (int i = 0; i < 6; i++) {
+		del(targets[i], NULL);
+		cr_expect(!find(targets[i], NULL, &limit), "%s", targets[i]);
+		cr_expect_eq(try_del(targets[i], NULL, &err), -ENOENT);
+		cr_expect_eq(err.kind, RL_ERROR_USAGE);
+	}
+	expect_claimed(0);
+	cr_expect_eq(device_limit(0), 0);
+	cr_expect_eq(settings().fresh, 0);
+	cr_expect_eq(try_del("203.0.113.0/24", "icmp", &err), -ENOENT);
+	cr_expect_eq(try_set("dev:eth1", "1kpps", &err), -ENOENT);
+	cr_expect_eq(err.kind, RL_ERROR_USAGE);
+}
+
+/* Identity, bucket and counters outlive a change; the cell doesn't. */
+static void check_changed_in_place(const char *text, const char *first, const char *second)
+{
+	struct rl_source source = {.buckets = {.word = {1, 2}}, .tally = {.passed = {3, 4}}}, after;
+	struct rl_limit was, is;
+
+	set(text, first);
+	was = get(text, NULL);
+	source.key = was.id;
+	cr_assert_eq(bpf_map_update_elem(state.map[RL_MAP_OWN], &was.slot, &source, BPF_ANY), 0);
+	set(text, second);
+	is = get(text, NULL);
+	cr_expect_eq(is.id, was.id, "%s", text);
+	cr_expect_eq(is.slot, was.slot, "%s", text);
+	cr_expect_eq(is.gen, was.gen + 1, "%s", text);
+	cr_assert_eq(bpf_map_lookup_elem(state.map[RL_MAP_OWN], &was.slot, &after), 0);
+	cr_expect_eq(memcmp(&after, &source, sizeof(after)), 0, "%s", text);
+}
+
+Test(policy, a_changed_limit_keeps_its_identity_and_its_bucket)
+{
+	attach_device(0, "eth0");
+	check_changed_in_place("203.0.113.7", "1kpps", "2kpps");
+	check_changed_in_place("198.51.100.0/24", "1kpps @acme", "2kpps @other");
+	check_changed_in_place("tenant:acme", "1kpps", "2kpps");
+	check_changed_in_place("dev:eth0", "1kpps", "2kpps");
+	check_changed_in_place("new", "1kpps", "2kpps");
+	/* Trusted for a while: what it owed is kept. */
+	check_changed_in_place("203.0.113.8", "1kpps", "allow");
+	set("203.0.113.8", "1kpps");
+	cr_expect_eq(get("203.0.113.8", NULL).gen, 3);
+}
+
+Test(policy, a_new_limit_at_an_old_ones_slot_finds_nothing_of_it)
+{
+	struct rl_source source = {.key = 1, .buckets = {.word = {77, 78}}}, found;
+	struct rl_limit limit;
+	__u32 first = 0;
+
+	state_end();
+	state_make(3, 8); /* two slots: one is taken, the other one comes again each time */
+	set("any", "1kpps");
+	for (int i = 0; i < 10; i++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "192.0.2.%d", i);
+		set(text, "1kpps");
+		limit = get(text, NULL);
+		cr_assert_eq(bpf_map_lookup_elem(state.map[RL_MAP_OWN], &limit.slot, &found), 0);
+		cr_expect_eq(found.buckets.word[0], 0);
+		cr_expect_eq(found.key, limit.id);
+		cr_expect_gt(limit.id, first, "an id came again");
+		first = limit.id;
+		source.key = limit.id;
+		cr_assert_eq(bpf_map_update_elem(state.map[RL_MAP_OWN], &limit.slot, &source, BPF_ANY), 0);
+		del(text, NULL);
+	}
+	expect_claimed(1);
+}
+
+/* ---- classes ---- */
+
+Test(policy, a_class_makes_its_prefix_a_limit_without_a_rate)
+{
+	struct rl_limit limit;
+
+	set("198.51.0.0/16", "1kpps @acme");
+	set("198.51.100.0/24", "100pps .syn");
+	limit = get("198.51.100.0/24", NULL);
+	cr_expect_eq(limit.rate[RL_PACKETS].mult, 0);
+	cr_expect_eq(limit.priority, RL_PRIORITY_UNSET);
+	cr_expect_eq(limit.class_count, 1);
+	cr_expect_str_eq(tenant_of("198.51.100.0/24"), "acme");
+	expect_claimed(4);
+	set("198.51.100.0/24", "100pps .udp");
+	set("198.51.100.0/24", "50pps .syn");
+	cr_expect_eq(get("198.51.100.0/24", "syn").terms.packets_per_hour, 50 * 3600);
+	cr_expect_eq(get("198.51.100.0/24", "syn").gen, 2);
+	expect_claimed(5);
+	del("198.51.100.0/24", "syn");
+	cr_expect(!find("198.51.100.0/24", "syn", &limit));
+	cr_expect(find("198.51.100.0/24", "udp", &limit));
+	expect_claimed(4);
+	/* With the last class goes what was made for it. */
+	del("198.51.100.0/24", "udp");
+	cr_expect(!find("198.51.100.0/24", NULL, &limit));
+	expect_claimed(2);
+	/* But not a limit that was set. */
+	set("198.51.0.0/16", "100pps .syn");
+	del("198.51.0.0/16", "syn");
+	cr_expect(find("198.51.0.0/16", NULL, &limit));
+	expect_claimed(2);
+}
+
+Test(policy, a_prefix_has_eight_classes_at_most)
+{
+	char words[32], before[TEXT], after[TEXT];
+	struct rl_error err = {};
+
+	for (int i = 1; i <= RL_MAX_CLASSES; i++) {
+		snprintf(words, sizeof(words), "100pps .tcp/%d", i);
+		set("198.51.100.0/24", words);
+	}
+	dump(before);
+	cr_expect_eq(try_set("198.51.100.0/24", "100pps .tcp/9", &err), -ENOSPC);
+	cr_expect_eq(err.kind, RL_ERROR_USAGE);
+	cr_expect_str_eq(dump(after), before);
+	expect_claimed(9);
+	set("198.51.100.0/24", "100pps .tcp/8");
+	set("198.51.100.0/24", "1kpps");
+	cr_expect_eq(get("198.51.100.0/24", NULL).class_count, 8);
+	expect_claimed(9);
+	del("198.51.100.0/24", "tcp/3");
+	set("198.51.100.0/24", "100pps .tcp/9");
+	expect_claimed(9);
+}
+
+Test(policy, trust_takes_the_place_of_the_classes)
+{
+	struct rl_error err = {};
+
+	set("198.51.100.0/24", "1kpps");
+	set("198.51.100.0/24", "100pps .syn");
+	set("198.51.100.0/24", "allow");
+	cr_expect_eq(get("198.51.100.0/24", NULL).class_count, 0);
+	expect_claimed(1);
+	cr_expect_eq(try_set("198.51.100.0/24", "100pps .syn", &err), -EINVAL);
+	cr_expect_eq(err.kind, RL_ERROR_USAGE);
+	set("198.51.100.0/24", "deny");
+	cr_expect_eq(get("198.51.100.0/24", NULL).action, RL_ACTION_DENY);
+	expect_claimed(1);
+}
+
+Test(policy, a_class_has_its_buckets_where_its_target_has_them)
+{
+	set("198.51.100.0/24", "1kpps shared");
+	set("198.51.100.0/24", "100pps .syn");
+	cr_expect(get("198.51.100.0/24", "syn").flags & RL_LIMIT_OWN_BUCKET);
+	set("198.51.100.0/24", "1kpps /28");
+	cr_expect(!(get("198.51.100.0/24", "syn").flags & RL_LIMIT_OWN_BUCKET));
+	cr_expect_eq(get("198.51.100.0/24", "syn").bits[0], 28);
+	set("198.51.100.0/24", "1kpps");
+	cr_expect_eq(get("198.51.100.0/24", "syn").bits[0], 32);
+	set("198.51.100.0/24", "99pps .syn");
+	cr_expect_eq(get("198.51.100.0/24", "syn").bits[0], 32);
+	set("203.0.113.7", "10pps .icmp");
+	cr_expect(get("203.0.113.7", "icmp").flags & RL_LIMIT_OWN_BUCKET);
+	expect_claimed(4);
+}
+
+/* ---- tenants ---- */
+
+Test(policy, a_tenant_has_a_place_as_soon_as_it_is_named)
+{
+	struct rl_limit limit, tenant;
+	struct rl_error err;
+	__u32 slot;
+
+	set("198.51.100.0/24", "1kpps @acme");
+	cr_expect(!find("tenant:acme", NULL, &limit), "it says nothing yet");
+	cr_expect_eq(try_del("tenant:acme", NULL, &err), -ENOENT);
+	slot = get("198.51.100.0/24", NULL).tenant;
+	cr_assert(rl_policy_slot(&state, slot, &tenant));
+	cr_expect_eq(tenant.rate[RL_PACKETS].mult, 0);
+	cr_expect_eq(tenant.priority, RL_PRIORITY_UNSET);
+	set("tenant:acme", "2kpps");
+	cr_expect_eq(get("tenant:acme", NULL).slot, slot);
+	cr_expect_eq(get("tenant:acme", NULL).id, tenant.id);
+	expect_claimed(2);
+	/* Deleted, it keeps its place, and what it owes. */
+	del("tenant:acme", NULL);
+	cr_expect(!find("tenant:acme", NULL, &limit));
+	cr_expect_str_eq(tenant_of("198.51.100.0/24"), "acme");
+	set("tenant:acme", "2kpps");
+	cr_expect_eq(get("tenant:acme", NULL).gen, 4);
+	cr_expect_eq(get("tenant:acme", NULL).slot, slot);
+	/* Where nobody belongs to it, it goes. */
+	del("198.51.100.0/24", NULL);
+	del("tenant:acme", NULL);
+	expect_claimed(0);
+}
+
+Test(policy, tenants_are_inherited_from_the_nearest_prefix_around)
+{
+	char text[TEXT];
+
+	set("10.1.2.3", "1pps");
+	set("10.1.2.0/24", "1pps");
+	set("10.1.0.0/16", "1pps");
+	set("10.1.0.0/16", "1pps .syn");
+	cr_expect_str_eq(tenant_of("10.1.2.3"), "-");
+	set("10.0.0.0/8", "1pps @a");
+	cr_expect_str_eq(tenant_of("10.1.2.3"), "a");
+	cr_expect_str_eq(tenant_of("10.1.0.0/16"), "a");
+	set("10.1.2.0/24", "1pps @b");
+	cr_expect_str_eq(tenant_of("10.1.2.3"), "b");
+	cr_expect_str_eq(tenant_of("10.1.0.0/16"), "a");
+	set("any", "1pps @c");
+	cr_expect_str_eq(tenant_of("10.1.0.0/16"), "a");
+	set("10.0.0.0/8", "1pps");
+	cr_expect_str_eq(tenant_of("10.0.0.0/8"), "c");
+	cr_expect_str_eq(tenant_of("10.1.0.0/16"), "c");
+	cr_expect_str_eq(tenant_of("10.1.2.3"), "b");
+	set("10.1.2.3", "deny");
+	cr_expect_str_eq(tenant_of("10.1.2.3"), "b");
+	set("2001:db8::/32", "1pps");
+	cr_expect_str_eq(tenant_of("2001:db8::/32"), "c");
+	del("10.1.2.0/24", NULL);
+	cr_expect_str_eq(tenant_of("10.1.2.3"), "c");
+	del("any", NULL);
+	cr_expect_str_eq(tenant_of("10.1.2.3"), "-");
+	cr_expect_str_eq(tenant_of("2001:db8::/32"), "-");
+	cr_expect_eq(get("10.1.0.0/16", NULL).class_count, 1);
+	cr_expect_str_eq(dump(text), "10.0.0.0/8: 1pps burst 16p of -\n"
+				     "10.1.0.0/16: 1pps burst 16p of -\n"
+				     "10.1.0.0/16 syn: 1pps burst 16p of -\n"
+				     "10.1.2.3: deny of -\n"
+				     "2001:db8::/32: 1pps burst 16p of -\n");
+	expect_claimed(5 + 3);
+}
+
+/* ---- against a model ---- */
+
+#define MODEL_PREFIXES 40
+#define MODEL_TENANTS  4
+
+struct model {
+	const char *text;
+	struct rl_prefix prefix;
+	bool there;
+	int tenant; /* of its own; -1: none */
+	int classes;
+};
+
+/* The longest prefix that is there and covers this one; but for itself where `around`. */
+static int model_match(const struct model *model, const struct rl_prefix *prefix, bool around)
+{
+	int best = -1;
+
+	for (int i = 0; i < MODEL_PREFIXES; i++) {
+		if (!model[i].there || !rl_prefix_covers(&model[i].prefix, prefix) ||
+		    (around && !rl_prefix_compare(&model[i].prefix, prefix)))
+			continue;
+		if (best < 0 || model[i].prefix.prefixlen > model[best].prefix.prefixlen)
+			best = i;
+	}
+	return best;
+}
+
+static int model_tenant(const struct model *model, int i)
+{
+	while (i >= 0 && model[i].tenant < 0)
+		i = model_match(model, &model[i].prefix, true);
+	return i < 0 ? -1 : model[i].tenant;
+}
+
+static void model_check(const struct model *model, int step)
+{
+	struct rl_limit limit, tenant;
+	__u32 expected = 0;
+
+	for (int i = 0; i < MODEL_PREFIXES; i++) {
+		int matched = model_match(model, &model[i].prefix, false), belongs;
+		bool found = rl_policy_match(&state, &model[i].prefix, &limit);
+
+		expected += model[i].there ? 1 + (__u32)model[i].classes : 0;
+		cr_assert_eq(found, matched >= 0, "step %d: %s", step, model[i].text);
+		if (!found)
+			continue;
+		belongs = model_tenant(model, matched);
+		cr_assert_eq(rl_prefix_compare(&limit.target.prefix, &model[matched].prefix), 0,
+			     "step %d: %s", step, model[i].text);
+		cr_assert_eq(limit.class_count, model[matched].classes, "step %d: %s", step, model[i].text);
+		cr_assert_eq(limit.tenant != 0, belongs >= 0, "step %d: %s", step, model[i].text);
+		if (belongs >= 0)
+			cr_assert_eq(tenant_name(&limit, &tenant)[1], '0' + belongs, "step %d: %s", step,
+				     model[i].text);
+	}
+	/* And the tenants that were ever named. */
+	cr_assert_leq(claimed(RL_MAP_SLOTS), expected + MODEL_TENANTS, "step %d", step);
+	cr_assert_eq(claimed(RL_MAP_SLOTS), claimed(RL_MAP_CELLS), "step %d", step);
+}
+
+static void model_step(struct model *model)
+{
+	struct model *one = &model[rand() % MODEL_PREFIXES];
+	int what = rand() % 8, tenant = rand() % (MODEL_TENANTS + 2) - 2;
+	char words[64];
+
+	if (what == 0 && one->there) {
+		del(one->text, NULL);
+		*one = (struct model){.text = one->text, .prefix = one->prefix, .tenant = -1};
+	} else if (what == 1 && one->there && one->classes < 3) {
+		snprintf(words, sizeof(words), "5pps .tcp/%d", one->classes + 1);
+		set(one->text, words);
+		one->classes++;
+	} else if (what > 1) {
+		one->tenant = tenant < 0 ? -1 : tenant;
+		one->there = true;
+		snprintf(words, sizeof(words), "%dpps", 1 + rand() % 9);
+		if (one->tenant >= 0)
+			snprintf(words + strlen(words), sizeof(words) - strlen(words), " @t%d", one->tenant);
+		set(one->text, words);
+	}
+}
+
+Test(policy, random_changes_agree_with_a_model)
+{
+	static struct model model[MODEL_PREFIXES];
+	static char texts[MODEL_PREFIXES][RL_PREFIX_TEXT];
+	int steps = getenv("RL_LONG") ? 20000 : 1000;
+
+	srand(7);
+	for (int i = 0; i < MODEL_PREFIXES; i++) {
+		__u8 addr[16] = {10, (__u8)(i & 1), (__u8)(i >> 1 & 1), (__u8)(i >> 2)};
+		bool six = i % 4 == 3;
+
+		model[i].prefix = rl_prefix_cut(six ? 6 : 4, addr, (unsigned int)(i % 11 * 3 + 2));
+		if (i == 0)
+			model[i].prefix = (struct rl_prefix){};
+		model[i].text = rl_prefix_print(&model[i].prefix, texts[i]);
+		model[i].tenant = -1;
+		for (int k = 0; k < i; k++) /* two alike would be one target */
+			if (!rl_prefix_compare(&model[k].prefix, &model[i].prefix))
+				model[i] = (struct model){
+				    .text = model[k].text, .prefix = model[k].prefix, .tenant = -2};
+	}
+	for (int i = 0; i < MODEL_PREFIXES; i++)
+		if (model[i].tenant == -2) { /* one of its own instead */
+			model[i].prefix = rl_prefix_cut(4, (__u8[16]){10, 0, (__u8)i, (__u8)i}, 32);
+			model[i].text = rl_prefix_print(&model[i].prefix, texts[i]);
+			model[i].tenant = -1;
+		}
+	for (int step = 0; step < steps; step++) {
+		model_step(model);
+		model_check(model, step);
+	}
+}
+
+/* ---- room ---- */
+
+Test(policy, a_full_policy_is_refused_whole_and_can_still_be_changed)
+{
+	char text[32], before[TEXT], after[TEXT];
+	struct rl_error err = {};
+	int made = 0;
+
+	state_end();
+	state_make(32, 40);
+	while (made < 100) {
+		snprintf(text, sizeof(text), "192.0.2.%d", made);
+		if (try_set(text, "1kpps", &err))
+			break;
+		made++;
+	}
+	cr_expect_eq(made, 31);
+	cr_expect_eq(err.kind, RL_ERROR_KERNEL);
+	cr_expect_not_null(strstr(err.text, "full"), "%s", err.text);
+	dump(before);
+	cr_expect_eq(try_set("198.51.100.0/24", "1pps .syn", &err), -ENOSPC);
+	cr_expect_eq(try_set("192.0.2.3", "1kpps @acme", &err), -ENOSPC);
+	cr_expect_str_eq(dump(after), before);
+	expect_claimed(31);
+	for (int i = 0; i < 200; i++)
+		set("192.0.2.5", i % 2 ? "1kpps" : "2kpps");
+	del("192.0.2.7", NULL);
+	set("198.51.100.0/24", "1kpps");
+	expect_claimed(31);
+}
+
+/* More heirs than there are free cells: refused, and nothing of it stays. */
+Test(policy, a_change_of_too_many_is_refused_whole)
+{
+	char text[32], before[TEXT], after[TEXT];
+	struct rl_error err = {};
+
+	state_end();
+	state_make(32, 40);
+	for (int i = 0; i < 20; i++) {
+		snprintf(text, sizeof(text), "192.0.2.%d", i);
+		set(text, "1kpps");
+	}
+	dump(before);
+	cr_expect_eq(try_set("192.0.2.0/24", "1kpps @acme", &err), -ENOSPC);
+	cr_expect_not_null(strstr(err.text, "touches more limits"), "%s", err.text);
+	cr_expect_str_eq(dump(after), before);
+	set("192.0.2.0/24", "1kpps");
+	cr_expect_leq(claimed(RL_MAP_SLOTS), 22);
+}
+
+Test(policy, what_killed_agents_had_claimed_is_found_again)
+{
+	struct rl_claim claim = {.id = 999999};
+
+	set("198.51.100.0/24", "1kpps @acme");
+	set("198.51.100.0/24", "1pps .syn");
+	set("198.51.100.7", "1kpps");
+	for (__u32 i = 1; i < CELLS; i++) {
+		struct rl_claim there;
+
+		bpf_map_lookup_elem(state.map[RL_MAP_CELLS], &i, &there);
+		if (!there.id)
+			bpf_map_update_elem(state.map[RL_MAP_CELLS], &i, &claim, BPF_ANY);
+		if (i < SLOTS && bpf_map_lookup_elem(state.map[RL_MAP_SLOTS], &i, &there) == 0 && !there.id)
+			bpf_map_update_elem(state.map[RL_MAP_SLOTS], &i, &claim, BPF_ANY);
+	}
+	set("192.0.2.1", "1kpps");
+	expect_claimed(5);
+	cr_expect_str_eq(tenant_of("198.51.100.7"), "acme");
+	cr_expect_eq(get("198.51.100.0/24", "syn").level, RL_LEVEL_CLASS);
+}
+
+/* ---- killed anywhere ---- */
+
+struct scenario {
+	const char *name;
+	void (*before)(void);
+	void (*act)(void);
+	void (*undo)(void);
+};
+
+/* Run it in a process that is killed at its n-th stop at a system call, on the way in or out. False: it was done before. */
+static bool killed_at(void (*act)(void), int n)
+{
+	pid_t pid = fork();
+	int status;
+
+	cr_assert_geq(pid, 0);
+	if (!pid) {
+		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		raise(SIGSTOP);
+		act();
+		_exit(0);
+	}
+	cr_assert_eq(waitpid(pid, &status, 0), pid);
+	for (int i = 0; i < n; i++) {
+		cr_assert_eq(ptrace(PTRACE_SYSCALL, pid, NULL, NULL), 0);
+		cr_assert_eq(waitpid(pid, &status, 0), pid);
+		if (WIFEXITED(status))
+			return false;
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return true;
+}
+
+static void check_scenario(const struct scenario *scenario)
+{
+	char was[TEXT], is[TEXT], found[TEXT];
+	int n = 1;
+
+	scenario->before();
+	dump(was);
+	scenario->act();
+	dump(is);
+	scenario->undo();
+	cr_assert_str_eq(dump(found), was, "%s: undone", scenario->name);
+	cr_assert_str_neq(was, is, "%s", scenario->name);
+	for (; killed_at(scenario->act, n); n++) {
+		dump(found);
+		cr_assert(!strcmp(found, was) || !strcmp(found, is), "%s killed at %d:\n%s", scenario->name,
+			  n, found);
+		scenario->act();
+		cr_assert_str_eq(dump(found), is, "%s killed at %d, done again", scenario->name, n);
+		scenario->undo();
+		cr_assert_str_eq(dump(found), was, "%s killed at %d, undone", scenario->name, n);
+	}
+	scenario->undo();
+	cr_expect_gt(n, 10);
+}
+
+static void nested(void)
+{
+	set("any", "1pps @c");
+	set("10.1.2.3", "1pps");
+	set("10.1.2.0/24", "1pps");
+	set("10.1.0.0/16", "1pps");
+	set("10.1.0.0/16", "1pps .syn");
+	set("10.1.9.0/24", "1pps @d");
+}
+
+static void nested_more(void)
+{
+	nested();
+	set("10.0.0.0/8", "1pps");
+}
+
+static void add_owned(void)
+{
+	set("10.0.0.0/8", "2pps @a");
+}
+static void drop_eight(void)
+{
+	drop("10.0.0.0/8", NULL);
+}
+static void plain_eight(void)
+{
+	set("10.0.0.0/8", "1pps");
+}
+static void nested_owned(void)
+{
+	nested();
+	set("10.0.0.0/8", "2pps @a");
+	set("10.0.0.0/8", "1pps .udp");
+}
+static void owned_again(void)
+{
+	set("10.0.0.0/8", "2pps @a");
+	set("10.0.0.0/8", "1pps .udp");
+}
+static void add_plain(void)
+{
+	set("10.2.0.0/16", "2pps");
+}
+static void drop_plain(void)
+{
+	drop("10.2.0.0/16", NULL);
+}
+static void add_class(void)
+{
+	set("10.3.0.0/16", "2pps .udp");
+}
+static void drop_class(void)
+{
+	drop("10.3.0.0/16", "udp");
+}
+static void add_tenant(void)
+{
+	set("tenant:c", "2pps");
+}
+static void drop_tenant(void)
+{
+	drop("tenant:c", NULL);
+}
+static void add_new(void)
+{
+	set("new", "2pps");
+}
+static void drop_new(void)
+{
+	drop("new", NULL);
+}
+static void with_device(void)
+{
+	nested();
+	attach_device(0, "eth0");
+}
+static void add_device(void)
+{
+	set("dev:eth0", "2pps");
+}
+static void drop_device(void)
+{
+	drop("dev:eth0", NULL);
+}
+
+static const struct scenario scenarios[] = {
+    {"a prefix whose tenant others inherit", nested, add_owned, drop_eight},
+    {"a tenant for a prefix that is there", nested_more, add_owned, plain_eight},
+    {"a prefix whose tenant others inherited goes", nested_owned, drop_eight, owned_again},
+    {"a prefix", nested, add_plain, drop_plain},
+    {"a prefix goes", nested_more, drop_eight, plain_eight},
+    {"a class and its prefix", nested, add_class, drop_class},
+    {"a tenant that is named", nested, add_tenant, drop_tenant},
+    {"new", nested, add_new, drop_new},
+    {"a device", with_device, add_device, drop_device},
+};
+
+Test(policy, an_agent_killed_at_any_system_call_leaves_the_old_policy_or_the_new)
+{
+	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
+		state_end();
+		state_few();
+		check_scenario(&scenarios[i]);
+	}
+}
+
+/* Between two system calls heads are staged one by one, and settled one by one. */
+Test(policy, a_change_that_is_half_staged_or_half_settled_is_mended)
+{
+	static const char *const heirs[] = {"10.1.0.0/16", "10.1.2.0/24", "10.1.2.3"};
+	char was[TEXT], found[TEXT];
+	struct rl_meta meta;
+	struct rl_error err;
+
+	nested();
+	dump(was);
+	for (__u32 flipped = 0; flipped < 2; flipped++)
+		for (int staged = 1; staged <= 3; staged++) {
+			__u32 epoch = settings().epoch, only = 0;
+
+			for (int i = 0; i < staged; i++) {
+				struct rl_limit limit = get(heirs[i], NULL), other = limit;
+				__u32 cell = CELLS - 1 - (__u32)i;
+				struct rl_claim claim = {.id = limit.id};
+				__u64 ref;
+
+				other.tenant = 0;
+				bpf_map_lookup_elem(state.map[RL_MAP_HEADS], &limit.slot, &ref);
+				ref = flipped ? rl_ref_staged(cell, rl_ref_cell(ref, epoch), epoch)
+					      : rl_ref_staged(rl_ref_cell(ref, epoch), cell, epoch + 1);
+				bpf_map_update_elem(state.map[RL_MAP_LIMITS], &cell, &other, BPF_ANY);
+				bpf_map_update_elem(state.map[RL_MAP_CELLS], &cell, &claim, BPF_ANY);
+				bpf_map_update_elem(state.map[RL_MAP_HEADS], &limit.slot, &ref, BPF_ANY);
+			}
+			cr_assert_eq(rl_state_meta(&state, &meta, &err), 0);
+			meta.unfinished = 1;
+			cr_assert_eq(rl_state_meta_write(&state, &meta, &err), 0);
+			cr_expect_str_eq(dump(found), was, "%d staged", staged);
+			set("new", "1pps");
+			del("new", NULL);
+			cr_expect_str_eq(dump(found), was, "%d staged, mended", staged);
+			cr_assert_eq(rl_state_meta(&state, &meta, &err), 0);
+			cr_expect_eq(meta.unfinished, 0);
+			expect_claimed(6 + 2);
+			(void)only;
+		}
+}
+
+/* ---- time ---- */
+
+/* Of the processor, which others may be using too. */
+static double seconds(void)
+{
+	struct timespec spent;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent);
+	return (double)spent.tv_sec + (double)spent.tv_nsec / 1e9;
+}
+
+Test(policy, as_many_limits_as_there_can_be_are_read_in_a_moment)
+{
+	RL_FREE struct rl_limit *limits = NULL;
+	struct rl_error err = {};
+	struct rl_target target = {};
+	struct rl_terms terms;
+	size_t count;
+	double start, filling, reading;
+	/* All of them take a quarter of a minute to set. */
+	__u32 slots = getenv("RL_LONG") ? RL_MAX_LIMITS : RL_MAX_LIMITS / 4;
+
+	state_end();
+	state_make(slots, slots + 4096);
+	target = target_of("10.0.0.1");
+	terms = terms_of(&target, "1kpps");
+	start = seconds();
+	for (unsigned int i = 1; i < slots; i++) {
+		__u8 addr[16] = {10, (__u8)(i >> 16), (__u8)(i >> 8), (__u8)i};
+
+		target.prefix = rl_prefix_cut(4, addr, 32);
+		cr_assert_eq(rl_policy_set(&state, &target, &terms, now, &err), 0, "%u: %s", i, err.text);
+	}
+	filling = seconds() - start;
+	start = seconds();
+	cr_assert_eq(rl_policy_read(&state, &limits, &count, &err), 0, "%s", err.text);
+	reading = seconds() - start;
+	cr_expect_eq(count, slots - 1);
+	cr_log_info("%zu limits set in %.2f s, read in %.3f s", count, filling, reading);
+	cr_expect_lt(reading, 0.3 * slots / RL_MAX_LIMITS + 0.02, "read in %.3f s", reading);
+	target = target_of("192.0.2.1");
+	cr_expect_eq(rl_policy_set(&state, &target, &terms, now, &err), -ENOSPC);
+	set("10.0.0.5", "2kpps");
+	del("10.0.0.6", NULL);
+	set("192.0.2.1", "2kpps");
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * claims.h - who has a slot or a cell (rl_slots, rl_cells): taking free ones, giving them back. Index 0 is nobody's.
+ *
+ * What was given back may still be read by packets that came before. So it is taken again RL_POLICY_QUARANTINE seconds
+ * later, or, where nothing else is free, behind a grace period of the kernel's: then no packet that came before is left.
+ *
+ * `which` is RL_MAP_SLOTS or RL_MAP_CELLS. All of it needs the lock.
+ */
+#ifndef RL_CLAIMS_H
+#define RL_CLAIMS_H
+
+#include "state.h"
+
+/* The next limit's id, for good: one that was given is never given again, whatever happens after this. */
+int rl_id_take(const struct rl_state *state, __u32 *id, struct rl_error *err);
+
+/* A free one for the limit `id`, looked for from `from` on and around. -ENOSPC without a text where all are taken. */
+int rl_claim_take(const struct rl_state *state, enum rl_map which, __u32 id, __u32 from, __u32 *out,
+		  struct rl_error *err);
+
+/* Give one back. Failing leaves it taken by nobody, which rl_room_reclaim finds out. */
+void rl_claim_free(const struct rl_state *state, enum rl_map which, __u32 index);
+
+/* Give back all but those whose owner's id stands in `owners`, by index; 0 is no owner. */
+int rl_claims_keep(const struct rl_state *state, enum rl_map which, const __u32 *owners, __u32 count,
+		   struct rl_error *err);
+
+/* How many the map has, 0 included; 0 where it can't be read. */
+__u32 rl_claims_count(const struct rl_state *state, enum rl_map which);
+
+/* Wait until every packet that is under way at present is done. */
+int rl_grace_wait(struct rl_error *err);
+
+#endif

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <errno.h>
+#include <stdio.h>
+
+#include "clock.h"
+#include "cmd.h"
+#include "explain.h"
+#include "sources.h"
+#include "view.h"
+
+static struct rl_explain_words words;
+static const char *option_dev;
+
+static const struct poptOption options[] = {
+    {"proto", 0, POPT_ARG_STRING, &words.proto, 0, "the packet's protocol: tcp, udp, icmp, or its number",
+     "PROTO"},
+    {"dport", 0, POPT_ARG_STRING, &words.dport, 0, "its destination port", "N"},
+    {"syn", 0, POPT_ARG_NONE, &words.syn, 0, "it opens a TCP connection", NULL},
+    {"frag", 0, POPT_ARG_NONE, &words.frag, 0, "it is a fragment", NULL},
+    {"bytes", 0, POPT_ARG_STRING, &words.bytes, 0, "its length, from the Ethernet header on (60)", "N"},
+    {"dev", 0, POPT_ARG_STRING, &option_dev, 0, "on this device alone", "DEV"},
+    RL_CMD_OPTION_JSON,
+    POPT_TABLEEND,
+};
+
+/* *out stays NULL where no device was asked for. */
+static int find_device(const struct rl_snapshot *snapshot, const struct rl_device_stats **out,
+		       struct rl_error *err)
+{
+	struct rl_attached attached[RL_MAX_DEVICES];
+	const struct rl_attached *found;
+	size_t count = 0;
+
+	if (!option_dev)
+		return 0;
+	for (; count < snapshot->device_count && count < RL_MAX_DEVICES; count++)
+		attached[count] = snapshot->devices[count].attached;
+	found = rl_attached_find(attached, count, option_dev);
+	if (!found || found->where == RL_GONE)
+		return rl_error_set(err, RL_ERROR_NOT_ATTACHED, ENODEV,
+				    "not attached to %s: `rl-agent status` shows where it is", option_dev);
+	*out = &snapshot->devices[found - attached];
+	return 0;
+}
+
+static int read_level(struct rl_sources *sources, const struct rl_prefix *source,
+		      struct rl_explain_level *level, struct rl_error *err)
+{
+	struct rl_source_place place;
+	int rc;
+
+	if (!level->limit)
+		return 0;
+	rc = rl_sources_find(sources, &level->limit->limit, source, &place, &level->found, err);
+	if (rc)
+		return rc;
+	level->buckets = place.buckets;
+	level->tally = place.tally;
+	return 0;
+}
+
+static int read_levels(const struct rl_state *state, struct rl_explain *explain, struct rl_error *err)
+{
+	RL_SOURCES struct rl_sources sources = {};
+	int rc = rl_sources_open(state, &sources, err);
+
+	for (size_t i = 0; i < explain->level_count && !rc; i++)
+		rc = read_level(&sources, &explain->packet.source, &explain->level[i], err);
+	for (size_t i = 0; i < explain->device_count && !rc; i++)
+		rc = read_level(&sources, &explain->packet.source, &explain->device[i].level, err);
+	return rc;
+}
+
+static int explain_packet(const struct rl_explain_packet *packet, struct rl_error *err)
+{
+	RL_SNAPSHOT struct rl_snapshot snapshot = {};
+	RL_STATE struct rl_state state = RL_STATE_INIT;
+	const struct rl_device_stats *only = NULL;
+	struct rl_explain explain;
+	int rc = rl_state_open(&state, err);
+
+	if (!rc)
+		rc = rl_snapshot_take(&state, RL_SNAPSHOT_DEVICES | RL_SNAPSHOT_LIMITS | RL_SNAPSHOT_COUNTS,
+				      &snapshot, err);
+	if (!rc)
+		rc = find_device(&snapshot, &only, err);
+	if (rc)
+		return rc;
+	rl_explain_begin(&snapshot, packet, only, &explain);
+	rc = read_levels(&state, &explain, err);
+	if (rc)
+		return rc;
+	rl_explain_finish(&explain, rl_clock_ns());
+	rc = rl_cmd_json ? rl_view_json_print(rl_view_explain_json(&explain), stdout)
+			 : rl_view_explain_table(&explain, stdout);
+	return rc ? rl_error_set(err, RL_ERROR_KERNEL, -rc, "out of memory while printing") : 0;
+}
+
+static int run(int argc, const char **argv, struct rl_error *err)
+{
+	struct rl_explain_packet packet;
+	int count, rc = rl_cmd_parse(&rl_cmd_explain, argc, argv, 1, 1, &words.address, &count, err);
+
+	if (!rc)
+		rc = rl_explain_parse(&words, &packet, err);
+	return rc ? rc : explain_packet(&packet, err);
+}
+
+const struct rl_command rl_cmd_explain = {
+    .name = "explain",
+    .arguments = "ADDRESS [--proto tcp|udp|icmp|N] [--dport N] [--syn] [--frag] [--bytes N] [--dev DEV] [-j]",
+    .summary = "Show what a packet from ADDRESS would be held to, and when it would pass",
+    .help =
+	"The limit that applies and why, its classes, tenant and device; what is left in each bucket, how much of it\n"
+	"is kept for higher priorities, and when it is enough for this packet if nothing else comes. Classes are\n"
+	"those of the packet that the options describe. Nothing is charged, and nothing changed.\n",
+    .options = options,
+    .run = run,
+};

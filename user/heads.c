@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "heads.h"
+
+#include <bpf/bpf.h>
+#include <string.h>
+
+#include "../bpf/rl_ref.h"
+
+#define TRIES 1000 /* a change takes longer than reading a cell does: far more than it ever takes */
+
+void rl_heads_close(struct rl_heads *heads)
+{
+	rl_mapping_close(&heads->map);
+	rl_mapping_close(&heads->settings);
+	rl_mapping_close(&heads->cells);
+}
+
+int rl_heads_open(const struct rl_state *state, enum rl_heads_use use, struct rl_heads *out,
+		  struct rl_error *err)
+{
+	bool writable = use == RL_HEADS_WRITE;
+	int rc = rl_mapping_open(state, RL_MAP_HEADS, sizeof(__u64), writable, &out->map, err);
+
+	out->state = state;
+	if (!rc)
+		rc = rl_mapping_open(state, RL_MAP_SETTINGS, sizeof(struct rl_settings), writable,
+				     &out->settings, err);
+	if (!rc && use == RL_HEADS_SCAN)
+		rc = rl_mapping_open(state, RL_MAP_LIMITS, sizeof(struct rl_limit), false, &out->cells, err);
+	if (rc)
+		rl_heads_close(out);
+	return rc;
+}
+
+__u64 rl_head_read(const struct rl_heads *heads, __u32 slot)
+{
+	return slot < heads->map.entries ? rl_word_read((__u64 *)heads->map.base + slot) : 0;
+}
+
+void rl_head_write(const struct rl_heads *heads, __u32 slot, __u64 ref)
+{
+	/* The cell was written before. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	if (slot < heads->map.entries)
+		rl_word_write((__u64 *)heads->map.base + slot, ref);
+}
+
+struct rl_settings *rl_heads_settings(const struct rl_heads *heads)
+{
+	return heads->settings.base;
+}
+
+__u32 rl_heads_epoch(const struct rl_heads *heads)
+{
+	return *(const volatile __u32 *)&rl_heads_settings(heads)->epoch;
+}
+
+void rl_setting_write(__u32 *word, __u32 value)
+{
+	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);
+}
+
+__u32 rl_heads_cell(const struct rl_heads *heads, __u32 slot)
+{
+	return slot ? rl_ref_cell(rl_head_read(heads, slot), rl_heads_epoch(heads)) : 0;
+}
+
+bool rl_cell_read(const struct rl_heads *heads, __u32 cell, struct rl_limit *out)
+{
+	if (!cell)
+		return false;
+	if (!heads->cells.base)
+		return bpf_map_lookup_elem(heads->state->map[RL_MAP_LIMITS], &cell, out) == 0;
+	if (cell >= heads->cells.entries)
+		return false;
+	memcpy(out, (const struct rl_limit *)heads->cells.base + cell, sizeof(*out));
+	return true;
+}
+
+/* A cell isn't written while it is in force: what was read of it is whole where it was so before and after. */
+bool rl_heads_limit(const struct rl_heads *heads, __u32 slot, struct rl_limit *out)
+{
+	for (int try = 0; try < TRIES; try++) {
+		__u64 ref = rl_head_read(heads, slot);
+		__u32 epoch = rl_heads_epoch(heads);
+		bool there;
+
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		there = slot && rl_cell_read(heads, rl_ref_cell(ref, epoch), out);
+		__atomic_thread_fence(__ATOMIC_ACQUIRE);
+		if (rl_head_read(heads, slot) == ref && rl_heads_epoch(heads) == epoch)
+			return there;
+	}
+	return false;
+}

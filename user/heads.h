@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * heads.h - limits by slot: which cell is in force, reading it, and putting another one in its place by one store.
+ */
+#ifndef RL_HEADS_H
+#define RL_HEADS_H
+
+#include "mapping.h"
+
+struct rl_heads {
+	const struct rl_state *state;
+	struct rl_mapping map;	    /* of rl_heads: a word a slot (rl_ref.h) */
+	struct rl_mapping settings; /* of rl_settings */
+	struct rl_mapping cells;    /* of rl_limits; not mapped unless asked for, it is large */
+};
+
+#define RL_HEADS __attribute__((cleanup(rl_heads_close)))
+
+enum rl_heads_use {
+	RL_HEADS_READ, /* few limits */
+	RL_HEADS_SCAN, /* most of them */
+	RL_HEADS_WRITE,
+};
+
+/* Start from a zeroed struct. */
+int rl_heads_open(const struct rl_state *state, enum rl_heads_use use, struct rl_heads *out,
+		  struct rl_error *err);
+void rl_heads_close(struct rl_heads *heads);
+
+__u64 rl_head_read(const struct rl_heads *heads, __u32 slot); /* 0 for a slot that there isn't */
+void rl_head_write(const struct rl_heads *heads, __u32 slot, __u64 ref);
+
+struct rl_settings *rl_heads_settings(const struct rl_heads *heads);
+__u32 rl_heads_epoch(const struct rl_heads *heads);
+
+/* One store of one word of rl_settings. */
+void rl_setting_write(__u32 *word, __u32 value);
+
+/* The limit in force in this slot; false for slot 0, or none. Also while others change it: never a mixture. */
+bool rl_heads_limit(const struct rl_heads *heads, __u32 slot, struct rl_limit *out);
+
+/* The cell in force in this slot. */
+__u32 rl_heads_cell(const struct rl_heads *heads, __u32 slot);
+
+/* The cell's limit, whoever it belongs to. False for cell 0. */
+bool rl_cell_read(const struct rl_heads *heads, __u32 cell, struct rl_limit *out);
+
+#endif

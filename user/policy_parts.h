@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* policy_parts.h - what the files behind policy.h share: prefixes.c and names.c. */
+#ifndef RL_POLICY_PARTS_H
+#define RL_POLICY_PARTS_H
+
+#include "../bpf/rl_abi.h"
+#include "error.h"
+
+/* Without a word of its own: what a tenant has that is only named, and a prefix that only has classes. */
+extern const struct rl_terms rl_no_terms;
+
+/* -ENOENT: there is no such limit to delete. */
+int rl_policy_absent(const struct rl_target *target, const struct rl_class *class, struct rl_error *err);
+
+#endif

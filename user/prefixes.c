@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "prefixes.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "../bpf/rl_ref.h"
+#include "claims.h"
+#include "class.h"
+#include "cleanup.h"
+#include "limit.h"
+#include "names.h"
+#include "policy.h"
+#include "policy_parts.h"
+#include "prefix.h"
+#include "room.h"
+#include "stage.h"
+#include "target.h"
+
+bool rl_prefixes_general(const struct rl_heads *heads, __u32 slot, const struct rl_prefix *prefix,
+			 struct rl_limit *out)
+{
+	return rl_heads_limit(heads, slot, out) && out->level == RL_LEVEL_SOURCE &&
+	       !rl_prefix_compare(&out->target.prefix, prefix);
+}
+
+bool rl_prefixes_class(const struct rl_heads *heads, const struct rl_class_ref *ref,
+		       const struct rl_limit *general, struct rl_limit *out)
+{
+	return rl_heads_limit(heads, ref->slot, out) && out->level == RL_LEVEL_CLASS &&
+	       rl_class_same(&out->terms.class, &ref->class) &&
+	       !rl_target_compare(&out->target, &general->target);
+}
+
+bool rl_prefixes_find(const struct rl_heads *heads, const struct rl_prefix *prefix, struct rl_limit *out)
+{
+	__u32 slot;
+
+	return bpf_map_lookup_elem(heads->state->map[RL_MAP_POLICY], prefix, &slot) == 0 &&
+	       rl_prefixes_general(heads, slot, prefix, out);
+}
+
+/* Heads that change at once, and what they change to. */
+struct change {
+	struct rl_staged *staged;
+	size_t count;
+	size_t room;
+};
+
+#define CHANGE __attribute__((cleanup(change_free)))
+
+static void change_free(struct change *change)
+{
+	free(change->staged);
+}
+
+static int change_add(struct change *change, __u32 slot, __u32 before, __u32 after, struct rl_error *err)
+{
+	if (change->count == change->room) {
+		size_t room = change->room ? change->room * 2 : 16;
+		struct rl_staged *grown = reallocarray(change->staged, room, sizeof(*grown));
+
+		if (!grown)
+			return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+		change->staged = grown;
+		change->room = room;
+	}
+	change->staged[change->count++] = (struct rl_staged){.slot = slot, .before = before, .after = after};
+	return 0;
+}
+
+/* One more limit that exists and changes: written into a cell of its own. */
+static int change_limit(struct change *change, const struct rl_heads *heads, const struct rl_limit *limit,
+			struct rl_error *err)
+{
+	__u32 before = rl_heads_cell(heads, limit->slot), after;
+	__u32 from = change->count ? change->staged[change->count - 1].after : before;
+	int rc = rl_room_cell(heads, limit, from, &after, err);
+
+	if (rc)
+		return rc;
+	rc = change_add(change, limit->slot, before, after, err);
+	if (rc)
+		rl_claim_free(heads->state, RL_MAP_CELLS, after);
+	return rc;
+}
+
+/* Give back the new cells of a change that isn't made. */
+static void change_drop(const struct change *change, const struct rl_heads *heads)
+{
+	for (size_t i = 0; i < change->count; i++)
+		rl_claim_free(heads->state, RL_MAP_CELLS, change->staged[i].after);
+}
+
+/* The general limit of the nearest prefix around this one, and its cell in force; 0 where there is none. */
+static __u32 around_find(const struct rl_heads *heads, const struct rl_prefix *prefix, struct rl_limit *out)
+{
+	struct rl_prefix wider = *prefix;
+	__u32 slot;
+
+	*out = (struct rl_limit){};
+	if (!wider.prefixlen)
+		return 0;
+	wider.prefixlen--;
+	if (bpf_map_lookup_elem(heads->state->map[RL_MAP_POLICY], &wider, &slot) ||
+	    !rl_heads_limit(heads, slot, out))
+		return 0;
+	return rl_heads_cell(heads, slot);
+}
+
+/* Out of the trie, and all that hung on it given back. */
+static int prefix_remove(const struct rl_heads *heads, const struct rl_limit *general, struct rl_error *err)
+{
+	char text[RL_PREFIX_TEXT];
+
+	if (bpf_map_delete_elem(heads->state->map[RL_MAP_POLICY], &general->target.prefix))
+		return rl_error_set(err, RL_ERROR_KERNEL, errno,
+				    "the kernel refused to delete the limit of %s: %s",
+				    rl_prefix_print(&general->target.prefix, text), strerror(errno));
+	for (__u32 i = 0; i < general->class_count && i < RL_MAX_CLASSES; i++)
+		rl_room_free(heads, general->class[i].slot);
+	rl_room_free(heads, general->slot);
+	return 0;
+}
+
+/* Into the trie: in reach from then on. On error its slot and cell are given back. */
+static int prefix_enter(const struct rl_heads *heads, const struct rl_limit *general, struct rl_error *err)
+{
+	char text[RL_PREFIX_TEXT];
+	int rc;
+
+	if (bpf_map_update_elem(heads->state->map[RL_MAP_POLICY], &general->target.prefix, &general->slot,
+				BPF_NOEXIST) == 0)
+		return 0;
+	rc = rl_error_set(err, RL_ERROR_KERNEL, errno, "the kernel refused the limit of %s: %s",
+			  rl_prefix_print(&general->target.prefix, text), strerror(errno));
+	rl_room_free(heads, general->slot);
+	return rc;
+}
+
+/*
+ * The prefixes inside this one that inherit its tenant get another: from the prefix itself, or from what is around it. In
+ * order, whatever covers a prefix stands before it.
+ */
+static int heirs_add(struct change *change, const struct rl_heads *heads, const struct rl_prefix *prefix,
+		     __u32 tenant, struct rl_error *err)
+{
+	RL_FREE struct rl_limit *limits = NULL;
+	const struct rl_prefix *apart = NULL; /* has a tenant of its own */
+	size_t count = 0;
+	int rc = rl_policy_read(heads->state, &limits, &count, err);
+
+	for (size_t i = 0; !rc && i < count; i++) {
+		struct rl_limit *limit = &limits[i];
+		const struct rl_prefix *inner = &limit->target.prefix;
+
+		if (limit->level != RL_LEVEL_SOURCE || !rl_prefix_compare(prefix, inner) ||
+		    !rl_prefix_covers(prefix, inner) || (apart && rl_prefix_covers(apart, inner)))
+			continue;
+		if (limit->terms.tenant[0]) {
+			apart = inner;
+		} else if (limit->tenant != tenant) {
+			limit->tenant = tenant;
+			rc = change_limit(change, heads, limit, err);
+		}
+	}
+	return rc;
+}
+
+/* A class has its buckets where the target as a whole has them: one for all of it, or one for each of its sources. */
+static bool class_follow(struct rl_limit *class, const struct rl_limit *general)
+{
+	const __u32 own = RL_LIMIT_OWN_BUCKET;
+
+	if ((class->flags & own) == (general->flags & own) &&
+	    !memcmp(class->bits, general->bits, sizeof(class->bits)))
+		return false;
+	class->flags = (class->flags & ~own) | (general->flags & own);
+	memcpy(class->bits, general->bits, sizeof(class->bits));
+	return true;
+}
+
+static int classes_add(struct change *change, const struct rl_heads *heads, const struct rl_limit *general,
+		       struct rl_error *err)
+{
+	int rc = 0;
+
+	for (__u32 i = 0; !rc && i < general->class_count && i < RL_MAX_CLASSES; i++) {
+		struct rl_limit class;
+
+		if (rl_heads_limit(heads, general->class[i].slot, &class) && class_follow(&class, general))
+			rc = change_limit(change, heads, &class, err);
+	}
+	return rc;
+}
+
+/* What a general limit was, and is to be. */
+struct succession {
+	struct rl_limit old, new, around;
+	__u32 around_cell;
+	bool there; /* there is an old one */
+};
+
+/* A new one whose tenant those inside it inherit: all at once. */
+static int general_enter_staged(const struct rl_heads *heads, struct succession *next, struct change *heirs,
+				struct rl_error *err)
+{
+	CHANGE struct change change = {};
+	__u32 cell;
+	int rc = rl_room_slot(heads, &next->new.id, &next->new.slot, err);
+
+	if (rc)
+		return rc;
+	rc = rl_room_cell(heads, &next->new, next->new.id, &cell, err);
+	if (rc) {
+		rl_claim_free(heads->state, RL_MAP_SLOTS, next->new.slot);
+		return rc;
+	}
+	rc = change_add(&change, next->new.slot, next->around_cell, cell, err);
+	for (size_t i = 0; !rc && i < heirs->count; i++)
+		rc = change_add(&change, heirs->staged[i].slot, heirs->staged[i].before,
+				heirs->staged[i].after, err);
+	if (rc) {
+		rl_claim_free(heads->state, RL_MAP_CELLS, cell);
+		rl_claim_free(heads->state, RL_MAP_SLOTS, next->new.slot);
+		return rc;
+	}
+	heirs->count = 0; /* from here on they are given back with the rest */
+	return rl_stage_run(heads, change.staged, change.count, &next->new.target.prefix, err);
+}
+
+/* Put the new one in force, with all that changes by it. */
+static int general_put(const struct rl_heads *heads, struct succession *next, struct rl_error *err)
+{
+	const char *was = next->there ? next->old.terms.tenant : "";
+	CHANGE struct change change = {};
+	int rc = 0;
+
+	if (strncmp(was, next->new.terms.tenant, RL_TENANT_LEN) != 0)
+		rc = heirs_add(&change, heads, &next->new.target.prefix, next->new.tenant, err);
+	if (!rc)
+		rc = classes_add(&change, heads, &next->new, err);
+	if (!rc && !next->there && change.count)
+		rc = general_enter_staged(heads, next, &change, err);
+	else if (!rc && !next->there)
+		rc = rl_room_place(heads, &next->new, err) ?: prefix_enter(heads, &next->new, err);
+	else if (!rc && !change.count)
+		rc = rl_room_replace(heads, &next->new, err);
+	else if (!rc) {
+		rc = change_limit(&change, heads, &next->new, err);
+		if (!rc)
+			return rl_stage_run(heads, change.staged, change.count, NULL, err);
+	}
+	if (rc)
+		change_drop(&change, heads);
+	return rc;
+}
+
+static int general_set(const struct rl_heads *heads, const struct rl_target *target,
+		       const struct rl_terms *terms, __u64 now, struct rl_error *err)
+{
+	struct succession next = {};
+	int rc;
+
+	next.there = rl_prefixes_find(heads, &target->prefix, &next.old);
+	next.around_cell = around_find(heads, &target->prefix, &next.around);
+	/* What can't be is refused before anything is claimed. */
+	rc = rl_limit_compute(target, terms, next.there ? &next.old : NULL, 0, 0, now, &next.new, err);
+	if (!rc)
+		next.new.tenant = next.around.tenant;
+	if (!rc && terms->tenant[0])
+		rc = rl_names_tenant(heads, terms->tenant, now, &next.new.tenant, err);
+	if (rc)
+		return rc;
+	if (terms->action != RL_ACTION_LIMIT) {
+		next.new.class_count = 0;
+		memset(next.new.class, 0, sizeof(next.new.class));
+	}
+	rc = general_put(heads, &next, err);
+	for (__u32 i = next.new.class_count; !rc &&next.there &&i < next.old.class_count; i++)
+		rl_room_free(heads, next.old.class[i].slot);
+	return rc;
+}
+
+static int class_find(const struct rl_limit *general, const struct rl_class *class)
+{
+	for (int i = 0; i < general->class_count && i < RL_MAX_CLASSES; i++)
+		if (rl_class_same(&general->class[i].class, class))
+			return i;
+	return -ENOENT;
+}
+
+/* Can this limit get one more class? */
+static int class_check(const struct rl_limit *general, struct rl_error *err)
+{
+	char text[RL_PREFIX_TEXT];
+
+	rl_prefix_print(&general->target.prefix, text);
+	if (general->action != RL_ACTION_LIMIT)
+		return rl_error_set(
+		    err, RL_ERROR_USAGE, EINVAL,
+		    "%s is %s, whatever class a packet is of: `rl-agent set-limit %s --rate ...` "
+		    "or `rl-agent del-limit %s` first",
+		    text, general->action == RL_ACTION_ALLOW ? "allowed" : "denied", text, text);
+	if (general->class_count >= RL_MAX_CLASSES)
+		return rl_error_set(
+		    err, RL_ERROR_USAGE, ENOSPC,
+		    "%s has %d classes with limits of their own already, and that is the most: delete one "
+		    "with `rl-agent del-limit %s --class CLASS`",
+		    text, RL_MAX_CLASSES, text);
+	return 0;
+}
+
+/* A class that the target has no limit for yet: made, then put in reach with the general limit that names it. */
+static int class_enter(const struct rl_heads *heads, struct rl_limit *general, bool there,
+		       struct rl_limit *class, struct rl_error *err)
+{
+	int rc = class_check(general, err);
+
+	if (rc)
+		return rc;
+	rc = rl_room_place(heads, class, err);
+	if (rc)
+		return rc;
+	general->class[general->class_count++] =
+	    (struct rl_class_ref){.class = class->terms.class, .slot = class->slot};
+	if (there)
+		rc = rl_room_replace(heads, general, err);
+	else
+		rc = rl_room_place(heads, general, err) ?: prefix_enter(heads, general, err);
+	if (rc)
+		rl_room_free(heads, class->slot);
+	return rc;
+}
+
+static int class_set(const struct rl_heads *heads, const struct rl_target *target,
+		     const struct rl_terms *terms, __u64 now, struct rl_error *err)
+{
+	struct rl_limit general, around, old, class;
+	bool there = rl_prefixes_find(heads, &target->prefix, &general);
+	int at, rc = 0;
+
+	if (!there) {
+		rc = rl_limit_compute(target, &rl_no_terms, NULL, 0, 0, now, &general, err);
+		around_find(heads, &target->prefix, &around);
+		general.tenant = around.tenant;
+	}
+	if (rc)
+		return rc;
+	at = class_find(&general, &terms->class);
+	if (at >= 0 && !rl_heads_limit(heads, general.class[at].slot, &old))
+		return rl_error_set(
+		    err, RL_ERROR_KERNEL, EIO,
+		    "the policy names a class limit that isn't there: delete the whole target "
+		    "with `rl-agent del-limit`, and set it anew");
+	rc = rl_limit_compute(target, terms, at >= 0 ? &old : NULL, 0, 0, now, &class, err);
+	if (rc)
+		return rc;
+	class_follow(&class, &general);
+	return at >= 0 ? rl_room_replace(heads, &class, err)
+		       : class_enter(heads, &general, there, &class, err);
+}
+
+/* With a tenant of its own that those inside inherit: they get that of what is around, in the same moment. */
+static int general_delete(const struct rl_heads *heads, const struct rl_limit *general, struct rl_error *err)
+{
+	CHANGE struct change change = {};
+	struct rl_limit around;
+	__u32 around_cell = around_find(heads, &general->target.prefix, &around);
+	int rc;
+
+	if (!general->terms.tenant[0])
+		return prefix_remove(heads, general, err);
+	rc = heirs_add(&change, heads, &general->target.prefix, around.tenant, err);
+	if (!rc && !change.count)
+		return prefix_remove(heads, general, err);
+	if (!rc)
+		rc =
+		    change_add(&change, general->slot, rl_heads_cell(heads, general->slot), around_cell, err);
+	if (!rc)
+		return rl_stage_run(heads, change.staged, change.count, NULL, err);
+	change_drop(&change, heads);
+	return rc;
+}
+
+static bool says_nothing(const struct rl_limit *general)
+{
+	return general->action == RL_ACTION_LIMIT && !general->class_count &&
+	       !general->terms.packets_per_hour && !general->terms.bits_per_second;
+}
+
+static int class_delete(const struct rl_heads *heads, const struct rl_limit *general, int at,
+			struct rl_error *err)
+{
+	__u32 slot = general->class[at].slot;
+	struct rl_limit limit = *general;
+	int rc;
+
+	limit.class_count--;
+	memmove(&limit.class[at], &limit.class[at + 1],
+		(size_t)(RL_MAX_CLASSES - 1 - at) * sizeof(limit.class[0]));
+	limit.class[RL_MAX_CLASSES - 1] = (struct rl_class_ref){};
+	if (says_nothing(&limit)) /* it was made for its classes alone */
+		return general_delete(heads, general, err);
+	rc = rl_room_replace(heads, &limit, err);
+	if (!rc)
+		rl_room_free(heads, slot);
+	return rc;
+}
+
+int rl_prefixes_delete(const struct rl_heads *heads, const struct rl_target *target,
+		       const struct rl_class *class, struct rl_error *err)
+{
+	struct rl_limit general;
+	int at;
+
+	if (!rl_prefixes_find(heads, &target->prefix, &general))
+		return rl_policy_absent(target, class, err);
+	if (!class || !rl_class_is_set(class))
+		return general_delete(heads, &general, err);
+	at = class_find(&general, class);
+	return at < 0 ? rl_policy_absent(target, class, err) : class_delete(heads, &general, at, err);
+}
+
+int rl_prefixes_set(const struct rl_heads *heads, const struct rl_target *target,
+		    const struct rl_terms *terms, __u64 now, struct rl_error *err)
+{
+	return rl_class_is_set(&terms->class) ? class_set(heads, target, terms, now, err)
+					      : general_set(heads, target, terms, now, err);
+}

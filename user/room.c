@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "room.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "../bpf/rl_ref.h"
+#include "claims.h"
+#include "cleanup.h"
+#include "names.h"
+#include "target.h"
+#include "walk.h"
+
+/* Who is in reach, by index: ids of limits, 0 where nobody is. */
+struct reach {
+	__u32 *slots, *cells;
+	__u32 slot_count, cell_count;
+	__u8 *named; /* by slot: a tenant that a prefix belongs to */
+};
+
+#define REACH __attribute__((cleanup(reach_free)))
+
+static void reach_free(struct reach *reach)
+{
+	free(reach->slots);
+	free(reach->cells);
+	free(reach->named);
+}
+
+static int reach_make(const struct rl_state *state, struct reach *out, struct rl_error *err)
+{
+	out->slot_count = rl_claims_count(state, RL_MAP_SLOTS);
+	out->cell_count = rl_claims_count(state, RL_MAP_CELLS);
+	out->slots = calloc(out->slot_count + 1, sizeof(*out->slots));
+	out->cells = calloc(out->cell_count + 1, sizeof(*out->cells));
+	out->named = calloc(out->slot_count + 1, sizeof(*out->named));
+	if (!out->slots || !out->cells || !out->named)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	return 0;
+}
+
+static void reach_add(struct reach *reach, const struct rl_heads *heads, __u32 slot, __u32 id)
+{
+	__u32 cell = rl_heads_cell(heads, slot);
+
+	if (slot < reach->slot_count)
+		reach->slots[slot] = id;
+	if (cell < reach->cell_count)
+		reach->cells[cell] = id;
+}
+
+static int reach_prefixes(struct reach *reach, const struct rl_heads *heads, struct rl_error *err)
+{
+	RL_FREE struct rl_walk_prefix *entries = NULL;
+	size_t count = 0;
+	int rc = rl_walk_prefixes(heads->state, &entries, &count, err);
+
+	for (size_t i = 0; i < count; i++) {
+		struct rl_limit limit, one;
+
+		if (!rl_heads_limit(heads, entries[i].slot, &limit))
+			continue;
+		reach_add(reach, heads, entries[i].slot, limit.id);
+		if (limit.tenant < reach->slot_count)
+			reach->named[limit.tenant] = 1;
+		for (__u32 k = 0; k < limit.class_count && k < RL_MAX_CLASSES; k++)
+			if (rl_heads_limit(heads, limit.class[k].slot, &one))
+				reach_add(reach, heads, limit.class[k].slot, one.id);
+	}
+	return rc;
+}
+
+/* A tenant that says nothing and that nobody names goes, and so does a name whose slot has no cell. */
+static int reach_names(struct reach *reach, const struct rl_heads *heads, struct rl_error *err)
+{
+	RL_FREE struct rl_walk_name *entries = NULL;
+	size_t count = 0;
+	int rc = rl_walk_names(heads->state, &entries, &count, err);
+
+	for (size_t i = 0; !rc && i < count; i++) {
+		__u32 slot = entries[i].slot;
+		struct rl_limit limit;
+
+		if (rl_names_find(heads, &entries[i].target, &limit) &&
+		    (limit.level != RL_LEVEL_TENANT || rl_names_tenant_says(&limit) ||
+		     (slot < reach->slot_count && reach->named[slot])))
+			reach_add(reach, heads, slot, limit.id);
+		else
+			rc = rl_names_leave(heads, &entries[i].target, err);
+	}
+	return rc;
+}
+
+int rl_room_reclaim(const struct rl_heads *heads, struct rl_error *err)
+{
+	REACH struct reach reach = {};
+	int rc = reach_make(heads->state, &reach, err);
+
+	if (!rc)
+		rc = reach_prefixes(&reach, heads, err);
+	if (!rc)
+		rc = reach_names(&reach, heads, err);
+	if (!rc)
+		rc = rl_claims_keep(heads->state, RL_MAP_SLOTS, reach.slots, reach.slot_count, err);
+	if (!rc)
+		rc = rl_claims_keep(heads->state, RL_MAP_CELLS, reach.cells, reach.cell_count, err);
+	return rc;
+}
+
+/*
+ * Full bucket, no counts, no cell: what a new limit finds at its slot. The head first, since a head's cell may have got
+ * another owner since the slot was given back.
+ */
+static int slot_empty(const struct rl_heads *heads, __u32 id, __u32 slot, struct rl_error *err)
+{
+	const struct rl_source fresh = {.key = id};
+	RL_FREE struct rl_limit_count *zero = calloc((size_t)rl_possible_cpus(), sizeof(*zero));
+
+	if (!zero)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	rl_head_write(heads, slot, rl_ref(0));
+	if (bpf_map_update_elem(heads->state->map[RL_MAP_OWN], &slot, &fresh, BPF_ANY) ||
+	    bpf_map_update_elem(heads->state->map[RL_MAP_LIMIT_COUNT], &slot, zero, BPF_ANY))
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't prepare a limit's slot: %s",
+				    strerror(errno));
+	return 0;
+}
+
+int rl_room_slot(const struct rl_heads *heads, __u32 *id, __u32 *slot, struct rl_error *err)
+{
+	__u32 taken, at;
+	int rc = rl_id_take(heads->state, &taken, err);
+
+	if (!rc)
+		rc = rl_claim_take(heads->state, RL_MAP_SLOTS, taken, taken, &at, err);
+	if (rc == -ENOSPC)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOSPC,
+				    "the policy is full: %d limits; delete some with `rl-agent del-limit`, "
+				    "or name wider prefixes",
+				    RL_MAX_LIMITS - 1);
+	if (rc)
+		return rc;
+	rc = slot_empty(heads, taken, at, err);
+	if (rc) {
+		rl_claim_free(heads->state, RL_MAP_SLOTS, at);
+		return rc;
+	}
+	*id = taken;
+	*slot = at;
+	return 0;
+}
+
+int rl_room_cell(const struct rl_heads *heads, const struct rl_limit *limit, __u32 from, __u32 *cell,
+		 struct rl_error *err)
+{
+	__u32 at;
+	int rc = rl_claim_take(heads->state, RL_MAP_CELLS, limit->id, from, &at, err);
+
+	if (rc == -ENOSPC)
+		return rl_error_set(
+		    err, RL_ERROR_KERNEL, ENOSPC,
+		    "the change touches more limits at once than there is room to prepare (%d for all, old and new): "
+		    "delete some, or give the prefixes inside a tenant of their own first",
+		    RL_MAX_CELLS);
+	if (rc)
+		return rc;
+	if (bpf_map_update_elem(heads->state->map[RL_MAP_LIMITS], &at, limit, BPF_ANY)) {
+		rc = rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write a limit: %s", strerror(errno));
+		rl_claim_free(heads->state, RL_MAP_CELLS, at);
+		return rc;
+	}
+	*cell = at;
+	return 0;
+}
+
+void rl_room_free(const struct rl_heads *heads, __u32 slot)
+{
+	rl_claim_free(heads->state, RL_MAP_CELLS, rl_heads_cell(heads, slot));
+	rl_claim_free(heads->state, RL_MAP_SLOTS, slot);
+}
+
+int rl_room_replace(const struct rl_heads *heads, const struct rl_limit *limit, struct rl_error *err)
+{
+	__u32 before = rl_heads_cell(heads, limit->slot), after;
+	int rc = rl_room_cell(heads, limit, before, &after, err);
+
+	if (rc)
+		return rc;
+	rl_head_write(heads, limit->slot, rl_ref(after));
+	rl_claim_free(heads->state, RL_MAP_CELLS, before);
+	return 0;
+}
+
+int rl_room_place(const struct rl_heads *heads, struct rl_limit *limit, struct rl_error *err)
+{
+	__u32 cell;
+	int rc = rl_room_slot(heads, &limit->id, &limit->slot, err);
+
+	if (rc)
+		return rc;
+	rc = rl_room_cell(heads, limit, limit->id, &cell, err);
+	if (rc)
+		rl_claim_free(heads->state, RL_MAP_SLOTS, limit->slot);
+	else
+		rl_head_write(heads, limit->slot, rl_ref(cell));
+	return rc;
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "sources.h"
+
+#include <arpa/inet.h>
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "cleanup.h"
+#include "clock.h"
+#include "prefix.h"
+
+/* What rl_bucket.h asks of who includes it. */
+static inline __u64 rl_now(void)
+{
+	return rl_clock_ns();
+}
+
+#include "../bpf/rl_table.h"
+
+#define CHUNK 16384 /* entries of one batch read: 1.7 MB of keys and values */
+
+int rl_sources_open(const struct rl_state *state, struct rl_sources *out, struct rl_error *err)
+{
+	const __u32 only = 0;
+	struct rl_meta meta;
+
+	if (bpf_map_lookup_elem(state->map[RL_MAP_META], &only, &meta))
+		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't read the map %s: %s",
+				    rl_map_name(RL_MAP_META), strerror(errno));
+	*out = (struct rl_sources){.state = state, .meta = meta};
+	return 0;
+}
+
+static void table_close(struct rl_source_table *table)
+{
+	rl_mapping_close(&table->rows);
+	rl_mapping_close(&table->tallies);
+	rl_mapping_close(&table->addresses);
+}
+
+void rl_sources_close(struct rl_sources *sources)
+{
+	table_close(&sources->table[0]);
+	table_close(&sources->table[1]);
+	sources->state = NULL;
+}
+
+static int table_map(const struct rl_state *state, bool six, struct rl_source_table *out,
+		     struct rl_error *err)
+{
+	int rc = rl_mapping_open(state, six ? RL_MAP_ROWS6 : RL_MAP_ROWS4, sizeof(struct rl_row), false,
+				 &out->rows, err);
+
+	if (!rc)
+		rc = rl_mapping_open(state, six ? RL_MAP_TALLY6 : RL_MAP_TALLY4, sizeof(struct rl_row_tally),
+				     false, &out->tallies, err);
+	if (!rc && six)
+		rc = rl_mapping_open(state, RL_MAP_ADDRESS6, sizeof(struct rl_row_address), false,
+				     &out->addresses, err);
+	if (rc || (out->tallies.entries >= out->rows.entries &&
+		   (!six || out->addresses.entries >= out->rows.entries)))
+		return rc;
+	return rl_error_set(
+	    err, RL_ERROR_KERNEL, EPROTO,
+	    "the table's maps differ in size, so the state is damaged: `rl-agent detach --all` "
+	    "and attach make it anew");
+}
+
+static int table_get(struct rl_sources *sources, __u8 family, const struct rl_source_table **out,
+		     struct rl_error *err)
+{
+	struct rl_source_table *table = &sources->table[family == 6];
+	int rc = 0;
+
+	if (!table->rows.base)
+		rc = table_map(sources->state, family == 6, table, err);
+	if (rc)
+		table_close(table);
+	*out = table;
+	return rc;
+}
+
+static struct rl_tally read_tally(const struct rl_tally *tally)
+{
+	return (struct rl_tally){
+	    .passed = {rl_word_read(&tally->passed.packets), rl_word_read(&tally->passed.bytes)},
+	    .dropped = {rl_word_read(&tally->dropped.packets), rl_word_read(&tally->dropped.bytes)},
+	    .shadow = {rl_word_read(&tally->shadow.packets), rl_word_read(&tally->shadow.bytes)},
+	};
+}
+
+static struct rl_buckets read_buckets(const struct rl_buckets *buckets)
+{
+	struct rl_buckets copy;
+
+	/* The words before their stamp: rl_bucket.h says why. */
+	for (int unit = 0; unit < RL_UNITS; unit++)
+		copy.word[unit] = rl_word_read(&buckets->word[unit]);
+	copy.stamp = *(const volatile __u32 *)&buckets->stamp;
+	copy.full = *(const volatile __u32 *)&buckets->full;
+	copy.version = rl_word_read(&buckets->version);
+	return copy;
+}
+
+/* Whose the place is. IPv4's key says it itself. */
+static void read_name(const struct rl_source_table *table, __u64 key, __u32 row, int at,
+		      struct rl_source_place *out)
+{
+	const struct rl_row_address *addresses = table->addresses.base;
+	__u32 number = htonl((__u32)key);
+
+	*out = (struct rl_source_place){.family = addresses ? 6 : 4, .limit_id = (__u32)(key >> 32)};
+	if (!addresses) {
+		memcpy(out->addr, &number, sizeof(number));
+		return;
+	}
+	out->limit_id = *(const volatile __u32 *)&addresses[row].at[at].limit_id;
+	memcpy(out->addr, addresses[row].at[at].addr, sizeof(out->addr));
+}
+
+static int table_read(const struct rl_source_table *table, rl_source_use use, void *context)
+{
+	const struct rl_row *rows = table->rows.base;
+	const struct rl_row_tally *tallies = table->tallies.base;
+	struct rl_source_place place;
+	int rc = 0;
+
+	for (__u32 row = 0; row < table->rows.entries; row++) {
+		for (int at = 0; at < RL_ROW && !rc; at++) {
+			__u64 key = rl_word_read(&rows[row].key[at]);
+
+			if (!key)
+				continue;
+			read_name(table, key, row, at, &place);
+			place.tally = read_tally(&tallies[row].at[at]);
+			/* Given to another source meanwhile: what was read may be of both. */
+			if (rl_word_read(&rows[row].key[at]) == key)
+				rc = use(context, &place);
+		}
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static bool is_of(const struct rl_source_place *place, const struct rl_source_key *wanted)
+{
+	return place->limit_id == wanted->limit_id && place->family == wanted->family &&
+	       !memcmp(place->addr, wanted->addr, sizeof(wanted->addr));
+}
+
+static bool row_find(const struct rl_source_table *table, __u32 row, __u64 key,
+		     const struct rl_source_key *wanted, struct rl_source_place *out)
+{
+	const struct rl_row *rows = table->rows.base;
+	const struct rl_row_tally *tallies = table->tallies.base;
+
+	for (int at = 0; at < RL_ROW; at++) {
+		struct rl_source_place place;
+
+		if (rl_word_read(&rows[row].key[at]) != key)
+			continue;
+		read_name(table, key, row, at, &place);
+		place.buckets = read_buckets(&rows[row].buckets[at]);
+		place.tally = read_tally(&tallies[row].at[at]);
+		if (!is_of(&place, wanted) || rl_word_read(&rows[row].key[at]) != key)
+			continue;
+		*out = place;
+		return true;
+	}
+	return false;
+}
+
+/* Where packets look for it. */
+static bool table_find(const struct rl_source_table *table, const struct rl_meta *meta,
+		       const struct rl_source_key *wanted, struct rl_source_place *out)
+{
+	const struct rl_table shape = {.seed = {meta->seed[0], meta->seed[1]}, .regions = meta->regions};
+	__u64 key = wanted->family == 4 ? rl_table_key4(wanted->limit_id, wanted->addr)
+					: rl_table_key6(&shape, wanted->limit_id, wanted->addr);
+	struct rl_rows rows = rl_table_rows(&shape, meta->regions, key);
+
+	for (int i = 0; i < 2; i++)
+		if (rows.row[i] < table->rows.entries && row_find(table, rows.row[i], key, wanted, out))
+			return true;
+	return false;
+}
+
+static struct rl_source_place place_of(const struct rl_source_key *key, const struct rl_source *source)
+{
+	struct rl_source_place place = {
+	    .limit_id = key->limit_id,
+	    .family = key->family,
+	    .buckets = source->buckets,
+	    .tally = source->tally,
+	};
+
+	memcpy(place.addr, key->addr, sizeof(place.addr));
+	return place;
+}
+
+static int read_failed(struct rl_error *err, enum rl_map map, int code)
+{
+	return rl_error_set(err, RL_ERROR_KERNEL, code, "can't read the map %s: %s", rl_map_name(map),
+			    strerror(code));
+}
+
+/*
+ * The kernel's batch read of a hash map goes bucket by bucket, each under its lock, so it ends and skips
+ * nothing while sources come and go; a walk by get_next_key would start over at each evicted key.
+ */
+static int lru_read(const struct rl_state *state, rl_source_use use, void *context, struct rl_error *err)
+{
+	__u32 chunk = CHUNK, batch = 0, count;
+	bool first = true;
+
+	for (;;) {
+		RL_FREE struct rl_source_key *keys = malloc(chunk * sizeof(*keys));
+		RL_FREE struct rl_source *values = malloc(chunk * sizeof(*values));
+		int rc = 0;
+
+		if (!keys || !values)
+			return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM,
+					    "out of memory while reading the sources");
+		while (!rc) {
+			count = chunk;
+			rc = bpf_map_lookup_batch(state->map[RL_MAP_SOURCES], first ? NULL : &batch, &batch,
+						  keys, values, &count, NULL);
+			if (rc && rc != -ENOENT)
+				break;
+			for (__u32 i = 0; i < count; i++) {
+				struct rl_source_place place = place_of(&keys[i], &values[i]);
+				int used = use(context, &place);
+
+				if (used)
+					return used;
+			}
+			first = false;
+		}
+		if (rc == -ENOENT)
+			return 0;
+		/* One bucket of the hash holds more than a whole chunk. */
+		if (rc != -ENOSPC || chunk > UINT32_MAX / 2)
+			return read_failed(err, RL_MAP_SOURCES, -rc);
+		chunk *= 2;
+	}
+}
+
+int rl_sources_read(struct rl_sources *sources, rl_source_use use, void *context, struct rl_error *err)
+{
+	static const __u8 families[] = {4, 6};
+	int rc = 0;
+
+	if (sources->meta.store == RL_STORE_LRU)
+		return lru_read(sources->state, use, context, err);
+	for (size_t i = 0; i < sizeof(families) && !rc; i++) {
+		const struct rl_source_table *table;
+
+		rc = table_get(sources, families[i], &table, err);
+		if (!rc)
+			rc = table_read(table, use, context);
+	}
+	return rc;
+}
+
+unsigned int rl_source_bits(const struct rl_limit *limit, __u8 family)
+{
+	return limit->bits[family == 6];
+}
+
+static int own_find(const struct rl_state *state, const struct rl_limit *limit, struct rl_source_place *out,
+		    bool *found, struct rl_error *err)
+{
+	struct rl_source source;
+
+	if (bpf_map_lookup_elem(state->map[RL_MAP_OWN], &limit->slot, &source))
+		return read_failed(err, RL_MAP_OWN, errno);
+	/* What was another limit's is none of this one's. */
+	*found = source.key == limit->id;
+	if (*found) {
+		out->buckets = source.buckets;
+		out->tally = source.tally;
+	}
+	return 0;
+}
+
+static int lru_find(const struct rl_state *state, const struct rl_source_key *key,
+		    struct rl_source_place *out, bool *found, struct rl_error *err)
+{
+	struct rl_source value;
+
+	*found = bpf_map_lookup_elem(state->map[RL_MAP_SOURCES], key, &value) == 0;
+	if (!*found && errno != ENOENT)
+		return read_failed(err, RL_MAP_SOURCES, errno);
+	if (*found)
+		*out = place_of(key, &value);
+	return 0;
+}
+
+int rl_sources_find(struct rl_sources *sources, const struct rl_limit *limit, const struct rl_prefix *source,
+		    struct rl_source_place *out, bool *found, struct rl_error *err)
+{
+	struct rl_prefix cut =
+	    rl_prefix_cut(source->family, source->addr, rl_source_bits(limit, source->family));
+	struct rl_source_key key = {.limit_id = limit->id, .family = source->family};
+	const struct rl_source_table *table;
+	int rc;
+
+	memcpy(key.addr, cut.addr, sizeof(key.addr));
+	*out = place_of(&key, &(const struct rl_source){});
+	if (limit->flags & RL_LIMIT_OWN_BUCKET)
+		return own_find(sources->state, limit, out, found, err);
+	if (sources->meta.store == RL_STORE_LRU)
+		return lru_find(sources->state, &key, out, found, err);
+	rc = table_get(sources, source->family, &table, err);
+	if (!rc)
+		*found = table_find(table, &sources->meta, &key, out);
+	return rc;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * sources.h - the sources that have a bucket, whichever store they are in: all of them, or one. Reading takes
+ * no lock and changes nothing; sources may come and go meanwhile. One that is there all the time is read
+ * exactly once, and no source is given another's counts.
+ */
+#ifndef RL_SOURCES_H
+#define RL_SOURCES_H
+
+#include "mapping.h"
+
+/* One family's part of the table, mapped. */
+struct rl_source_table {
+	struct rl_mapping rows;
+	struct rl_mapping tallies;
+	struct rl_mapping addresses; /* of IPv6 */
+};
+
+/* The store, for as long as it is read: mapping a large table takes longer than reading it. */
+struct rl_sources {
+	const struct rl_state *state; /* outlives it */
+	struct rl_meta meta;
+	struct rl_source_table table[2]; /* IPv4, IPv6; mapped when they are first wanted */
+};
+
+#define RL_SOURCES __attribute__((cleanup(rl_sources_close)))
+
+int rl_sources_open(const struct rl_state *state, struct rl_sources *out, struct rl_error *err);
+void rl_sources_close(struct rl_sources *sources);
+
+/* A source's place in the store. Its address is cut to the granularity of its limit. */
+struct rl_source_place {
+	__u32 limit_id;
+	__u8 family;
+	__u8 addr[16]; /* as in struct rl_prefix */
+	struct rl_buckets buckets;
+	struct rl_tally tally;
+};
+
+/* What is done with each place. Other than 0 ends the reading, and is what that returns. */
+typedef int (*rl_source_use)(void *context, const struct rl_source_place *place);
+
+/* All places of the store, in no order. Buckets stay zero: they are rl_sources_find's. */
+int rl_sources_read(struct rl_sources *sources, rl_source_use use, void *context, struct rl_error *err);
+
+/*
+ * The place that an address has under the limit: in the store, or the limit's own. *found is false where it has
+ * none, or none yet: its buckets are full then, and *out is zero but for the name.
+ */
+int rl_sources_find(struct rl_sources *sources, const struct rl_limit *limit, const struct rl_prefix *source,
+		    struct rl_source_place *out, bool *found, struct rl_error *err);
+
+/* Bits of an address that are one source under the limit. */
+unsigned int rl_source_bits(const struct rl_limit *limit, __u8 family);
+
+#endif
