@@ -199,29 +199,43 @@ RL_FUNCTION int rl_refund(struct rl_job *job, __u32 i)
 	return 0;
 }
 
-/* Look at all that the packet is held to, then charge it. */
-RL_INLINE enum rl_reason rl_admit(struct rl_job *job)
+/* Would all that the packet is held to admit it? RL_PASS_LIMIT, also where what wouldn't is in shadow, or why not. */
+RL_FUNCTION int rl_look_all(struct rl_job *job)
 {
 	int reason = RL_PASS_LIMIT;
-	__u32 i;
 
-	for (i = 0; i < RL_MAX_HOLDS && i < job->count; i++) {
+	if (!job)
+		return reason; /* never so: said for the verifier */
+	for (__u32 i = 0; i < RL_MAX_HOLDS && i < job->count && reason == RL_PASS_LIMIT; i++)
 		reason = rl_look(job, i);
-		if (reason != RL_PASS_LIMIT)
-			return (enum rl_reason)reason;
-	}
-	if (job->shadows)
-		return (enum rl_reason)job->shadows;
-	for (i = 0; i < RL_MAX_HOLDS && i < job->count; i++) {
+	return reason;
+}
+
+/* Charge all of it, and give it back where that fails on the way. As above. */
+RL_FUNCTION int rl_charge_all(struct rl_job *job)
+{
+	int reason = RL_PASS_LIMIT;
+
+	if (!job)
+		return reason; /* never so: said for the verifier */
+	for (__u32 i = 0; i < RL_MAX_HOLDS && i < job->count && reason == RL_PASS_LIMIT && !job->shadows; i++)
 		reason = rl_charge(job, i);
-		if (reason != RL_PASS_LIMIT || job->shadows)
-			break;
-	}
 	if (reason == RL_PASS_LIMIT && !job->shadows)
-		return (enum rl_reason)job->passes;
-	for (i = 0; i < RL_MAX_HOLDS && i < job->count; i++)
+		return reason;
+	for (__u32 i = 0; i < RL_MAX_HOLDS && i < job->count; i++)
 		rl_refund(job, i);
-	return reason == RL_PASS_LIMIT ? (enum rl_reason)job->shadows : (enum rl_reason)reason;
+	return reason;
+}
+
+RL_INLINE enum rl_reason rl_admit(struct rl_job *job)
+{
+	int reason = rl_look_all(job);
+
+	if (reason == RL_PASS_LIMIT && !job->shadows)
+		reason = rl_charge_all(job);
+	if (reason != RL_PASS_LIMIT)
+		return (enum rl_reason)reason;
+	return (enum rl_reason)(job->shadows ? job->shadows : job->passes);
 }
 
 /* What became of finding the source's place: go on (RL_PASS_LIMIT), or drop. */
@@ -327,12 +341,18 @@ RL_INLINE void rl_hold_trust(struct rl_job *job, __u32 cell, const struct rl_lim
 }
 
 /* An IP packet against every limit that applies to it. */
-RL_INLINE enum rl_reason rl_judge_source(struct rl_job *job, const struct rl_device *device)
+RL_FUNCTION int rl_judge_source(struct rl_job *job)
 {
-	__u32 cell = rl_cell_of(job, rl_slot_of(&job->packet));
-	const struct rl_limit *limit = rl_limit_at(cell), *tenant = 0;
+	const struct rl_device *device;
+	const struct rl_limit *limit, *tenant = 0;
+	__u32 cell;
 	int reason;
 
+	if (!job)
+		return RL_PASS_ERROR; /* never so: said for the verifier */
+	device = rl_device_at(job->device);
+	cell = rl_cell_of(job, rl_slot_of(&job->packet));
+	limit = rl_limit_at(cell);
 	job->passes = RL_PASS_LIMIT;
 	job->cost = 1;
 	job->kinds = rl_packet_kinds(&job->packet);
@@ -341,7 +361,7 @@ RL_INLINE enum rl_reason rl_judge_source(struct rl_job *job, const struct rl_dev
 		reason = rl_trust(job, limit);
 		if (reason != RL_PASS_LIMIT) {
 			rl_hold_trust(job, cell, limit, (enum rl_reason)reason);
-			return (enum rl_reason)reason;
+			return reason;
 		}
 		job->cost = rl_packet_cost(limit, job->kinds, job->port);
 		tenant = rl_limit_at(rl_cell_of(job, limit->tenant));
@@ -349,7 +369,7 @@ RL_INLINE enum rl_reason rl_judge_source(struct rl_job *job, const struct rl_dev
 		if (reason == RL_PASS_LIMIT)
 			reason = rl_hold_classes(job, cell, limit->class_count);
 		if (reason != RL_PASS_LIMIT)
-			return (enum rl_reason)reason;
+			return reason;
 		if (tenant)
 			rl_hold_own(job, limit->tenant);
 	}
@@ -403,7 +423,7 @@ RL_INLINE enum rl_reason rl_judge(struct rl_job *job, const void *data, const vo
 	job->now = rl_now();
 	if ((job->packet.flags & RL_PACKET_ND) && rl_nd_admit(job))
 		return RL_PASS_ND;
-	return rl_judge_source(job, device);
+	return (enum rl_reason)rl_judge_source(job);
 }
 
 /* A source's packets arrive on any CPU. */
@@ -462,18 +482,21 @@ RL_FUNCTION int rl_count_hold(struct rl_job *job, __u32 i, int reason)
 }
 
 /* The limits' counters: each that the packet was held to, and the one that dropped it. */
-RL_INLINE void rl_count_limits(struct rl_job *job, enum rl_reason reason)
+RL_FUNCTION int rl_count_limits(struct rl_job *job, int reason)
 {
-	__u32 slot = rl_reason_drops(reason) ? job->dropper : job->new_shadowed;
+	int drops = rl_reason_drops((enum rl_reason)reason);
 	struct rl_limit_count *count;
+	__u32 slot;
 
+	if (!job)
+		return 0; /* never so: said for the verifier */
 	for (__u32 i = 0; i < RL_MAX_HOLDS && i < job->count; i++)
 		rl_count_hold(job, i, reason);
-	if (!slot)
-		return;
-	count = rl_limit_count_at(slot);
+	slot = drops ? job->dropper : job->new_shadowed;
+	count = slot ? rl_limit_count_at(slot) : 0;
 	if (count)
-		rl_count_local(rl_reason_drops(reason) ? &count->dropped : &count->shadow, job->len);
+		rl_count_local(drops ? &count->dropped : &count->shadow, job->len);
+	return 0;
 }
 
 RL_INLINE void rl_count_device(__u32 device, enum rl_reason reason, __u32 len)

@@ -20,7 +20,7 @@
 	"expected classes with what a packet of each takes, 1 to 65535, such as syn=10,icmp=2,frag=4"
 #define EXPECTED_RESERVE "expected high, normal or both with a share, such as high=20%%,normal=5%%"
 
-/* Reads from *at on, and moves it behind what it has read: one item of a list. */
+/* Adds one item of a list to *terms, or says what is wrong with it. */
 typedef int (*item_parser)(const char *item, struct rl_terms *terms, struct rl_error *err);
 
 static const struct {

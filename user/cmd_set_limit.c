@@ -167,7 +167,7 @@ static int terms_keep(const struct rl_state *state, struct request *request, str
 	if (rl_policy_find(state, &request->target, &request->terms.class, &limit)) {
 		request->terms = limit.terms;
 		request->terms.shadow = in_shadow;
-		return 0;
+		return rl_words_check(&request->target, &request->terms, err);
 	}
 	rl_target_print(&request->target, text);
 	if (is_class)

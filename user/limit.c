@@ -29,11 +29,11 @@ static const struct {
 	__u64 per_seconds; /* so many tokens take this long */
 	__u64 smallest;	   /* tokens that a packet takes at least */
 	__u64 burst_min;   /* of the default */
-	__u64 tenths;	   /* of the rate, 100 ms: a tenth of a second is 1/36000 hour, and bits / 80 bytes */
+	__u64 quarters;	   /* of a second: packets an hour / 14400, and bits a second / 32 bytes */
 } unit_of[RL_UNITS] = {
     [RL_PACKETS] = {RL_PACKETS_PER_HOUR_MIN, RL_PACKETS_PER_HOUR_MAX, PER_HOUR, SMALLEST_PACKET,
-		    RL_BURST_PACKETS_MIN, 36000},
-    [RL_BYTES] = {RL_BITS_MIN, RL_BITS_MAX, PER_BYTES, SMALLEST_FRAME, RL_BURST_BYTES_MIN, 80},
+		    RL_BURST_PACKETS_MIN, 14400},
+    [RL_BYTES] = {RL_BITS_MIN, RL_BITS_MAX, PER_BYTES, SMALLEST_FRAME, RL_BURST_BYTES_MIN, 32},
 };
 
 static __u64 rate_of(const struct rl_terms *terms, enum rl_unit unit)
@@ -281,7 +281,11 @@ static int compute_unit(const struct rl_terms *terms, enum rl_unit unit, struct 
 	return 0;
 }
 
-/* 100 ms of the rate; never so little that it would be refused. */
+/*
+ * 250 ms of the rate; never so little that it would be refused. A TCP sender that has lost all it sent waits for at least
+ * 200 ms (Linux's TCP_RTO_MIN): what a bucket can't hold of that time is lost to the flow. With 100 ms one flow over a
+ * short way gets half of its limit (tests/e2e/tcp.sh).
+ */
 static void default_burst(struct rl_terms *terms, enum rl_unit unit)
 {
 	__u64 tokens = rate_of(terms, unit), *burst = burst_of(terms, unit);
@@ -290,7 +294,7 @@ static void default_burst(struct rl_terms *terms, enum rl_unit unit)
 	if (!tokens || *burst ||
 	    compute_rate(tokens, unit_of[unit].per_seconds, unit_of[unit].smallest, &rate))
 		return;
-	*burst = larger((__u64)divide_up(tokens, unit_of[unit].tenths), unit_of[unit].burst_min);
+	*burst = larger((__u64)divide_up(tokens, unit_of[unit].quarters), unit_of[unit].burst_min);
 	*burst = larger(*burst, least_burst(terms, unit, &rate));
 }
 

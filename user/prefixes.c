@@ -278,9 +278,11 @@ static int general_set(const struct rl_heads *heads, const struct rl_target *tar
 		memset(next.new.class, 0, sizeof(next.new.class));
 	}
 	rc = general_put(heads, &next, err);
-	for (__u32 i = next.new.class_count; !rc &&next.there &&i < next.old.class_count; i++)
+	if (rc || !next.there)
+		return rc;
+	for (__u32 i = next.new.class_count; i < next.old.class_count; i++)
 		rl_room_free(heads, next.old.class[i].slot);
-	return rc;
+	return 0;
 }
 
 static int class_find(const struct rl_limit *general, const struct rl_class *class)

@@ -3,7 +3,7 @@
  * stage.h - several limits changed at once: for packets all at the same time, and whole or not at all where the agent is
  * killed on the way (policy.h, bpf/rl_ref.h).
  *
- *     unfinished = 1       whoever finds it so calls rl_stage_finish first
+ *     unfinished = 1       whoever finds it so calls rl_stage_mend first
  *     heads                staged: the present cell before the next epoch, the new one from it on
  *     trie                 a new prefix is inserted, a head under it that gives the limit around it until the epoch
  *     epoch + 1            the change, by one store

@@ -388,6 +388,7 @@ test_contradictions_are_refused_and_change_nothing() {
 	refused 'per|any' set-limit any --rate 100pps --per /28
 	refused 'contradict' set-limit 203.0.113.0/24 --shadow --enforce
 	refused 'no limit' set-limit 198.51.100.0/24 --shadow
+	refused 'allow of .* takes no --shadow' set-limit 192.0.2.0/24 --shadow
 	refused 'no limit' set-limit 203.0.113.0/24 --class icmp --enforce
 	refused 'allowed' set-limit 192.0.2.0/24 --class syn --rate 10pps
 	refused 'class' set-limit tenant:acme --class syn --rate 10pps

@@ -257,8 +257,8 @@ static void check_throughput(const char *rate, __u32 len, __u64 percent, __u64 p
 
 Test(gcra, throughput)
 {
-	static const char *const packets[] = {"1/h", "7pps", "333333pps", "148.8mpps"};
-	static const char *const bits[] = {"1kbit", "15mbit", "1.2gbit", "40gbit", "800gbit"};
+	static const char *const packets[] = {"1/h", "1pps", "7pps", "333333pps", "148.8mpps"};
+	static const char *const bits[] = {"1kbit", "15mbit", "600mbit", "1.2gbit", "40gbit", "800gbit"};
 	static const __u32 sizes[] = {60, 577, 1514, 9014};
 
 	for (size_t i = 0; i < COUNT(packets); i++)

@@ -137,18 +137,18 @@ Test(limit, default_bursts)
 		__u64 packets, bytes;
 	} cases[] = {
 	    {"1/h", 16, 0},
-	    {"160pps", 16, 0},
-	    {"161pps", 17, 0},
-	    {"1kpps", 100, 0},
-	    {"1001pps", 101, 0},
-	    {"148.8mpps", 14880000, 0},
+	    {"64pps", 16, 0},
+	    {"65pps", 17, 0},
+	    {"1kpps", 250, 0},
+	    {"1001pps", 251, 0},
+	    {"148.8mpps", 37200000, 0},
 	    {"1kbit", 0, 16384},
-	    {"10mbit", 0, 125000},
-	    {"10.000001mbit", 0, 125001},
-	    {"1.31072mbit", 0, 16384},
-	    {"1.310721mbit", 0, 16385},
-	    {"800gbit", 0, 10000000000},
-	    {"1kpps 10mbit", 100, 125000},
+	    {"10mbit", 0, 312500},
+	    {"10.000001mbit", 0, 312501},
+	    {"524.288kbit", 0, 16384},
+	    {"524.289kbit", 0, 16385},
+	    {"800gbit", 0, 25000000000},
+	    {"1kpps 10mbit", 250, 312500},
 	};
 
 	for (size_t i = 0; i < COUNT(cases); i++) {
@@ -256,7 +256,7 @@ Test(limit, new_one)
 	cr_expect_eq(limit.priority, RL_PRIORITY_UNSET);
 	cr_expect(!limit.class_count && !limit.cost_count && !limit.tenant);
 	cr_expect_eq(limit.terms.packets_per_hour, 3600000);
-	cr_expect_eq(limit.terms.burst_packets, 100);
+	cr_expect_eq(limit.terms.burst_packets, 250);
 	cr_expect(!memcmp(&limit.target, &any, sizeof(any)));
 	cr_expect(!memcmp(limit.past, none, sizeof(none)));
 	cr_expect(!memcmp(limit.class, no_class, sizeof(no_class)));
@@ -527,7 +527,7 @@ Test(limit, debts_outlive_allow_and_deny)
 	limit = limit_change(&limit, "100pps", "16");
 	cr_expect_eq(limit.gen, 4);
 	cr_expect_eq(limit.rate[RL_PACKETS].owed, 1000 * rl_gcra_cost(&limit.rate[RL_PACKETS], 1));
-	cr_expect_eq(limit.rate[RL_BYTES].owed, 125000, "in tokens again");
+	cr_expect_eq(limit.rate[RL_BYTES].owed, 312500, "in tokens again");
 	cr_expect_eq(limit.past[1].mult[RL_PACKETS], 0);
 	cr_expect_eq(limit.past[2].mult[RL_PACKETS], first.rate[RL_PACKETS].mult);
 }

@@ -234,7 +234,7 @@ Test(words, new_counts_sources)
 	struct rl_limit limit = limit_under("new", &terms, NULL, LIMITS_START),
 			same = limit_of("20kpps", NULL);
 
-	cr_expect_eq(terms.burst_packets, 2000);
+	cr_expect_eq(terms.burst_packets, 5000);
 	cr_expect(!memcmp(limit.rate, same.rate, sizeof(limit.rate)), "a source is a packet");
 	check_refused("new", terms_said("10mbit", NULL), EINVAL, "new counts sources", "20kpps");
 	check_refused("new", terms_said("20kpps 10mbit", NULL), EINVAL, "new counts sources", "20kpps");
@@ -266,7 +266,7 @@ Test(cost, fits_into_the_burst)
 
 	/* The default is never refused. */
 	terms = terms_completed("any", terms_costing("100pps", NULL, "syn=10"));
-	cr_expect_eq(terms.burst_packets, 16);
+	cr_expect_eq(terms.burst_packets, 25);
 	terms = terms_completed("any", terms_costing("100pps", NULL, "syn=65535"));
 	cr_expect_eq(terms.burst_packets, 65535);
 
