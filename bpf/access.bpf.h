@@ -97,12 +97,10 @@ RL_INLINE struct rl_source *rl_lru_find(const struct rl_source_key *key)
 	return bpf_map_lookup_elem(&rl_sources, key);
 }
 
-/* Two CPUs that meet the same new source make one entry: only one BPF_NOEXIST insert succeeds, and both then look up
- * what it made. */
-RL_INLINE struct rl_source *rl_lru_make(const struct rl_source_key *key, const struct rl_source *fresh)
+/* Two CPUs that meet the same new source make one entry: only one BPF_NOEXIST insert succeeds. */
+RL_INLINE int rl_lru_make(const struct rl_source_key *key, const struct rl_source *fresh)
 {
-	bpf_map_update_elem(&rl_sources, key, fresh, BPF_NOEXIST);
-	return bpf_map_lookup_elem(&rl_sources, key);
+	return bpf_map_update_elem(&rl_sources, key, fresh, BPF_NOEXIST) == 0;
 }
 
 RL_INLINE const struct rl_device *rl_device_at(__u32 device)

@@ -289,7 +289,8 @@ struct rl_limit {
  */
 struct rl_buckets {
 	__u64 word[RL_UNITS];
-	__u64 version; /* id << 32 | generation of the limit that both words were last brought up to */
+	__u64
+	    version; /* slot << 48 | 16 bits of the id << 32 | generation of the limit, that both words were brought up to */
 	__u32
 	    stamp; /* when a word was last stored, ns >> RL_GCRA_STAMP: tells a long idle time from a debt */
 	__u32

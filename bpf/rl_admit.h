@@ -124,8 +124,11 @@ RL_FUNCTION int rl_look(struct rl_job *job, __u32 i)
 		return RL_PASS_LIMIT; /* never so: said for the verifier */
 	hold = &job->hold[i];
 	limit = rl_limit_at(hold->cell);
-	if (!limit || !rl_hold_place(job, hold, limit, &place))
+	if (!limit || !rl_hold_place(job, hold, limit, &place)) {
+		if (hold->where != RL_AT_NONE && hold->where != RL_AT_LRU)
+			job->passes = RL_PASS_ERROR; /* never so, but it would pass unheld: counted */
 		return RL_PASS_LIMIT;
+	}
 	verdict = (enum rl_gcra_verdict)rl_place_renew(&place, limit, job->now);
 	if (!verdict && limit->rate[RL_PACKETS].mult)
 		verdict = rl_bucket_look(&place, limit, RL_PACKETS, rl_hold_cost(job, limit, RL_PACKETS),
@@ -366,7 +369,8 @@ RL_FUNCTION int rl_judge_source(struct rl_job *job)
 		job->cost = rl_packet_cost(limit, job->kinds, job->port);
 		tenant = rl_limit_at(rl_cell_of(job, limit->tenant));
 		reason = rl_held(job, limit, rl_source_hold(job, cell, 0));
-		if (reason == RL_PASS_LIMIT)
+		/* What `new` in shadow doesn't grant a bucket isn't given one for its classes either. */
+		if (reason == RL_PASS_LIMIT && job->shadows != RL_SHADOW_NEW)
 			reason = rl_hold_classes(job, cell, limit->class_count);
 		if (reason != RL_PASS_LIMIT)
 			return reason;
@@ -521,7 +525,7 @@ RL_INLINE enum rl_reason rl_handle(struct rl_job *job, const void *data, const v
 	job->device = device;
 	job->len = len;
 	job->passes = job->shadows = job->dropper = job->count = 0;
-	job->new_left = job->new_shadowed = job->given = 0;
+	job->new_left = job->new_shadowed = job->stale_place = job->given = 0;
 	reason = rl_judge(job, data, data_end);
 	rl_count_limits(job, reason);
 	rl_count_device(device, reason, len);

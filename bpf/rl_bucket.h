@@ -29,9 +29,23 @@ struct rl_place {
 	__u64 whose;
 };
 
+/* rl_buckets.version: the slot, so that who would evict the buckets finds their limit; of the id, what tells it from that of
+ * another limit in the slot. */
 RL_INLINE __u64 rl_bucket_version(const struct rl_limit *limit)
 {
-	return (__u64)limit->id << 32 | limit->gen;
+	return (__u64)limit->slot << 48 | (__u64)((limit->id ^ limit->id >> 16) & 0xffff) << 32 | limit->gen;
+}
+
+/* Raise a stamp that other CPUs raise too, and never lower it. Returns 0 where they keep winning. */
+RL_INLINE int rl_stamp_raise(__u32 *stamp, __u32 to)
+{
+	for (int try = 0; try < 4; try++) {
+		__u32 seen = *(volatile __u32 *)stamp;
+
+		if ((__s32)(to - seen) <= 0 || __sync_val_compare_and_swap(stamp, seen, to) == seen)
+			return 1;
+	}
+	return 0;
 }
 
 /*
@@ -71,13 +85,9 @@ RL_INLINE __u32 rl_bucket_full(const struct rl_rate *rate, __u64 word, __u64 now
 RL_INLINE int rl_bucket_store(struct rl_buckets *buckets, const struct rl_rate *rate, enum rl_unit unit,
 			      const struct rl_bucket *seen, __u64 next, __u64 now)
 {
-	__u32 stamp = (__u32)(now >> RL_GCRA_STAMP);
-	__u32 full = rl_bucket_full(rate, next, now);
-
-	if ((__s32)(stamp - seen->stamp) > 0)
-		*(volatile __u32 *)&buckets->stamp = stamp;
-	if ((__s32)(full - *(volatile __u32 *)&buckets->full) > 0)
-		*(volatile __u32 *)&buckets->full = full;
+	if (!rl_stamp_raise(&buckets->stamp, (__u32)(now >> RL_GCRA_STAMP)) ||
+	    !rl_stamp_raise(&buckets->full, rl_bucket_full(rate, next, now)))
+		return 0;
 	return __sync_val_compare_and_swap(&buckets->word[unit], seen->word, next) == seen->word;
 }
 
@@ -130,8 +140,8 @@ RL_INLINE int rl_bucket_renew(const struct rl_place *place, const struct rl_limi
 		return verdict;
 	if (!rl_place_holds(place))
 		return RL_GCRA_CONTENDED;
-	if (limit->rate[unit].mult && (__s32)(full - *(volatile __u32 *)&place->buckets->full) > 0)
-		*(volatile __u32 *)&place->buckets->full = full;
+	if (limit->rate[unit].mult && !rl_stamp_raise(&place->buckets->full, full))
+		return RL_GCRA_CONTENDED;
 	return __sync_val_compare_and_swap(&place->buckets->word[unit], seen->word, next) == seen->word
 		   ? 0
 		   : RL_GCRA_CONTENDED;
@@ -160,7 +170,7 @@ RL_FUNCTION int rl_buckets_renew(struct rl_buckets *buckets, const __u64 *key, _
 
 		packets.gen = bytes.gen = (__u32)version;
 		packets.stamp = bytes.stamp;
-		if (version && version >> 32 != limit->id)
+		if (version && version >> 32 != rl_bucket_version(limit) >> 32)
 			return RL_GCRA_CONTENDED; /* it has changed hands */
 		if (version && (__s32)(limit->gen - (__u32)version) < 0)
 			return RL_GCRA_NEWER;
@@ -171,8 +181,8 @@ RL_FUNCTION int rl_buckets_renew(struct rl_buckets *buckets, const __u64 *key, _
 			continue;
 		if (verdict)
 			return verdict;
-		if ((__s32)((__u32)(now >> RL_GCRA_STAMP) - bytes.stamp) > 0)
-			*(volatile __u32 *)&buckets->stamp = (__u32)(now >> RL_GCRA_STAMP);
+		if (!rl_stamp_raise(&buckets->stamp, (__u32)(now >> RL_GCRA_STAMP)))
+			continue;
 		__sync_val_compare_and_swap(&buckets->version, version, rl_bucket_version(limit));
 		return 0;
 	}

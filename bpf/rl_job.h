@@ -45,10 +45,16 @@ struct rl_job {
 	__u64 new_left; /* the word that its charge of `new` left; 0: not charged */
 	__u32 passes;	/* enum rl_reason: why it passes, if it does */
 	__u32 shadows;	/* enum rl_reason: what would have dropped it first; 0: nothing */
-	__u32
-	    new_shadowed; /* slot of the limit of `new`, in shadow, that would have dropped it; 0: it wouldn't */
-	__u32 dropper;	  /* slot of the limit that drops it; 0: none, or not yet */
-	__u32 count;	  /* of hold */
+	__u32 new_cell; /* the version of the limit of `new` that it was charged to */
+	/* Slot of the limit of `new`, where that is in shadow and would have dropped the packet; or 0. */
+	__u32 new_shadowed;
+	/* A place that can't be given away before its buckets are brought up to date: where, row, and place + 1; 0: none. */
+	__u32 stale_where;
+	__u32 stale_row;
+	__u32 stale_place;
+	__u32 pad2;
+	__u32 dropper; /* slot of the limit that drops it; 0: none, or not yet */
+	__u32 count;   /* of hold */
 	struct rl_hold hold[RL_MAX_HOLDS];
 	struct rl_source_key key; /* of the source under the limit at hand */
 	struct rl_source fresh;	  /* what the LRU map is given for a new one */

@@ -23,7 +23,7 @@
  *   __u32 *rl_lock_at(__u32 index)
  *   struct rl_limit_count *rl_limit_count_at(__u32 slot)        this CPU's
  *   int rl_lru_used(void), struct rl_source *rl_lru_find(const struct rl_source_key *),
- *   struct rl_source *rl_lru_make(const struct rl_source_key *, const struct rl_source *fresh)
+ *   int rl_lru_make(const struct rl_source_key *, const struct rl_source *fresh)    whether this packet made it
  */
 #ifndef RL_SOURCES_H
 #define RL_SOURCES_H
@@ -57,17 +57,16 @@ RL_INLINE void rl_count_local(struct rl_count *count, __u32 len)
 	count->bytes += len;
 }
 
-/* The bucket of `new`; false where there is no such limit. */
-RL_INLINE int rl_new_place(const struct rl_job *job, const struct rl_limit **limit, struct rl_place *place)
+/* The bucket of `new`, in this version of its limit; false where there is no such limit. */
+RL_INLINE int rl_new_place(__u32 cell, const struct rl_limit **limit, struct rl_place *place)
 {
-	const struct rl_settings *settings = rl_settings_at();
 	struct rl_source *own;
 
-	if (!settings || !settings->fresh)
+	*limit = rl_limit_at(cell);
+	if (!*limit || !(*limit)->rate[RL_PACKETS].mult)
 		return 0;
-	*limit = rl_limit_at(rl_cell_of(job, settings->fresh));
-	own = rl_own_at(settings->fresh);
-	if (!*limit || !own || !(*limit)->rate[RL_PACKETS].mult)
+	own = rl_own_at((*limit)->slot);
+	if (!own)
 		return 0;
 	place->buckets = &own->buckets;
 	place->key = &own->key;
@@ -80,10 +79,14 @@ RL_FUNCTION int rl_new_admit(struct rl_job *job)
 {
 	enum rl_gcra_verdict verdict;
 	const struct rl_limit *limit;
+	const struct rl_settings *settings = rl_settings_at();
 	struct rl_place place;
 	__u64 left;
 
-	if (!job || !rl_new_place(job, &limit, &place))
+	if (!job || !settings)
+		return RL_PASS_LIMIT;
+	job->new_cell = rl_cell_of(job, settings->fresh);
+	if (!rl_new_place(job->new_cell, &limit, &place))
 		return RL_PASS_LIMIT;
 	verdict = (enum rl_gcra_verdict)rl_place_renew(&place, limit, job->now);
 	if (!verdict) {
@@ -104,8 +107,8 @@ RL_FUNCTION int rl_new_admit(struct rl_job *job)
 }
 
 /*
- * What `new` was charged, settled: counted where the source was given a place, given back where another CPU was faster. It
- * stays charged where there was no room: otherwise a flood against a full table would pass by `new`.
+ * What `new` was charged, settled: counted where the source was given a place, given back where another CPU was faster, or
+ * held the lock. It stays charged where there was no room: otherwise a flood against a full table would pass by `new`.
  */
 RL_FUNCTION int rl_new_settle(struct rl_job *job, int reason)
 {
@@ -113,12 +116,12 @@ RL_FUNCTION int rl_new_settle(struct rl_job *job, int reason)
 	const struct rl_limit *limit;
 	struct rl_place place;
 
-	if (!job || !job->new_left || !rl_new_place(job, &limit, &place))
+	if (!job || !job->new_left || !rl_new_place(job->new_cell, &limit, &place))
 		return 0;
 	count = rl_limit_count_at(limit->slot);
 	if (job->given && count)
 		rl_count_local(&count->passed, job->len);
-	if (!job->given && reason == RL_PASS_LIMIT)
+	if (!job->given && reason != RL_DROP_FULL)
 		rl_bucket_refund(&place, limit, RL_PACKETS, rl_gcra_cost(&limit->rate[RL_PACKETS], 1),
 				 job->new_left);
 	job->new_left = 0;
@@ -141,26 +144,98 @@ RL_INLINE int rl_rows_find(__u32 where, const struct rl_rows *rows, __u64 key, _
 	return 0;
 }
 
+/* The limit that the place's buckets are of; NULL where it was deleted: then there is no owner to lose them. */
+RL_INLINE const struct rl_limit *rl_place_owner(const struct rl_job *job, __u64 version)
+{
+	const struct rl_limit *owner = rl_limit_at(rl_cell_of(job, (__u32)(version >> 48)));
+
+	return owner && rl_bucket_version(owner) >> 32 == version >> 32 ? owner : 0;
+}
+
+/*
+ * Is what the place says of when it is full true by the rate in force? It was reckoned at the rate of its last charge. After
+ * a change it still is where the buckets were full by then.
+ */
+RL_INLINE int rl_place_current(const struct rl_job *job, const struct rl_buckets *buckets)
+{
+	__u64 version = *(const volatile __u64 *)&buckets->version;
+	const struct rl_limit *owner = rl_place_owner(job, version);
+	__u32 missed;
+
+	if (!owner || rl_bucket_version(owner) == version)
+		return 1;
+	missed = owner->gen - (__u32)version;
+	if (!missed || missed > RL_PAST)
+		return 0;
+	return (__s32)((__u32)(owner->past[(missed - 1) & (RL_PAST - 1)].until >> RL_GCRA_STAMP) -
+		       *(const volatile __u32 *)&buckets->full) > 0;
+}
+
+/* A free place of the row, or else one that can be given away; taken. RL_ROW: none. Under the region's lock. */
+RL_FUNCTION __u32 rl_row_take(struct rl_job *job, struct rl_row *row, const struct rl_limit *limit,
+			      __u32 grace)
+{
+	if (!job || !row || !limit)
+		return RL_ROW; /* never so: said for the verifier */
+	for (__u32 i = 0; i < RL_ROW; i++)
+		if (!row->key[i] && rl_place_take(row, i, limit, grace, job->now))
+			return i;
+	for (__u32 i = 0; i < RL_ROW; i++) {
+		if (!rl_place_idle(&row->buckets[i], grace, job->now))
+			continue;
+		if (!rl_place_current(job, &row->buckets[i]))
+			job->stale_place = i + 1;
+		else if (rl_place_take(row, i, limit, grace, job->now))
+			return i;
+	}
+	return RL_ROW;
+}
+
+/*
+ * Bring the buckets up to date that stood in the way for being of an earlier generation of their limit: the next packet may
+ * then find them full. Not where they are found, under the lock, which a packet holds for as short as can be.
+ */
+RL_FUNCTION int rl_stale_renew(struct rl_job *job)
+{
+	const struct rl_limit *owner;
+	struct rl_row *row;
+	__u32 place;
+
+	if (!job || !job->stale_place)
+		return 0;
+	place = (job->stale_place - 1) & (RL_ROW - 1);
+	job->stale_place = 0;
+	row = rl_row_at(job->stale_where, job->stale_row);
+	if (!row)
+		return 0;
+	owner = rl_place_owner(job, *(volatile __u64 *)&row->buckets[place].version);
+	if (owner)
+		rl_buckets_renew(&row->buckets[place], &row->key[place], *(volatile __u64 *)&row->key[place],
+				 owner, job->now);
+	return 0;
+}
+
 /* A free place in the emptier row, or one that can be given away in either; taken. */
-RL_INLINE int rl_rows_take(__u32 where, const struct rl_rows *rows, const struct rl_limit *limit, __u32 grace,
-			   __u64 now, __u32 *row_taken, __u32 *place)
+RL_INLINE int rl_rows_take(struct rl_job *job, __u32 where, const struct rl_rows *rows,
+			   const struct rl_limit *limit, __u32 grace, __u32 *row_taken, __u32 *place)
 {
 	struct rl_row *first = rl_row_at(where, rows->row[0]), *second = rl_row_at(where, rows->row[1]);
 
 	if (!first || !second)
 		return 0;
+	job->stale_where = where;
 	if (rl_row_free(second) > rl_row_free(first)) {
-		*row_taken = rows->row[1];
-		*place = rl_row_take(second, limit, grace, now);
-		if (*place < RL_ROW)
-			return 1;
+		job->stale_row = *row_taken = rows->row[1];
+		*place = rl_row_take(job, second, limit, grace);
+		if (*place < RL_ROW || job->stale_place)
+			return *place < RL_ROW;
 	}
-	*row_taken = rows->row[0];
-	*place = rl_row_take(first, limit, grace, now);
-	if (*place < RL_ROW)
-		return 1;
-	*row_taken = rows->row[1];
-	*place = rl_row_take(second, limit, grace, now);
+	job->stale_row = *row_taken = rows->row[0];
+	*place = rl_row_take(job, first, limit, grace);
+	if (*place < RL_ROW || job->stale_place)
+		return *place < RL_ROW;
+	job->stale_row = *row_taken = rows->row[1];
+	*place = rl_row_take(job, second, limit, grace);
 	return *place < RL_ROW;
 }
 
@@ -213,8 +288,7 @@ RL_FUNCTION int rl_place_give(struct rl_job *job, struct rl_hold *hold)
 	if (!rl_rows_find(hold->where, &rows, hold->whose, &hold->index, &hold->place)) {
 		struct rl_row *row;
 
-		if (!rl_rows_take(hold->where, &rows, limit, RL_TABLE_GRACE, job->now, &hold->index,
-				  &hold->place))
+		if (!rl_rows_take(job, hold->where, &rows, limit, RL_TABLE_GRACE, &hold->index, &hold->place))
 			reason = RL_DROP_FULL;
 		row = rl_row_at(hold->where, hold->index);
 		if (reason == RL_PASS_LIMIT && row) {
@@ -249,8 +323,7 @@ RL_FUNCTION int rl_group_hold(struct rl_job *job, struct rl_hold *hold)
 		if (!lock || !rl_lock(lock))
 			return RL_DROP_CONTENDED;
 		found = rl_rows_find(hold->where, &rows, hold->whose, &hold->index, &hold->place);
-		if (!found &&
-		    rl_rows_take(hold->where, &rows, limit, 0, job->now, &hold->index, &hold->place)) {
+		if (!found && rl_rows_take(job, hold->where, &rows, limit, 0, &hold->index, &hold->place)) {
 			struct rl_row *row = rl_row_at(hold->where, hold->index);
 
 			if (row)
@@ -287,8 +360,8 @@ RL_INLINE int rl_lru_give(struct rl_job *job, const struct rl_hold *hold, const 
 	fresh->buckets.word[RL_PACKETS] = rl_bucket_fresh(limit, RL_PACKETS, job->now, 0);
 	fresh->buckets.word[RL_BYTES] = rl_bucket_fresh(limit, RL_BYTES, job->now, 0);
 	fresh->buckets.stamp = (__u32)(job->now >> RL_GCRA_STAMP);
-	job->given = rl_lru_make(&job->key, fresh) != 0;
-	return job->given ? RL_PASS_LIMIT : RL_DROP_FULL;
+	job->given = rl_lru_make(&job->key, fresh);
+	return job->given || rl_lru_find(&job->key) ? RL_PASS_LIMIT : RL_DROP_FULL;
 }
 
 /* A source that has no bucket yet. `known`: it has one under another limit of its prefix, so it isn't new. */
@@ -359,6 +432,8 @@ RL_INLINE int rl_source_hold(struct rl_job *job, __u32 cell, int known)
 		reason = rl_group_hold(job, hold);
 	else if (reason == RL_DROP_FULL && settings->when_full == RL_FULL_OPEN)
 		reason = RL_PASS_OPEN;
+	if (!known) /* a class's own would take more stack than there is */
+		rl_stale_renew(job);
 	if (reason != RL_PASS_AGGREGATE)
 		hold->where = RL_AT_NONE;
 	return reason;

@@ -9,7 +9,8 @@
  * Looking up takes no lock. Giving a place takes the region's: so two CPUs that meet the same new source make one place,
  * never two, since both its rows are in that region and both CPUs look again once they hold the lock.
  *
- * The victim of a new source is a place whose buckets are full and were so for a grace time. Full buckets hold no
+ * The victim of a new source is a place whose buckets are full (by the rate in force: buckets of an earlier generation are
+ * brought up to date before they are judged) and were so for a grace time. Full buckets hold no
  * information: the source that had it finds a full one again when it comes back, so eviction is lossless. The grace keeps
  * the places of sources that were talking before a flood of new ones. A place changes hands like this:
  *
@@ -159,16 +160,20 @@ RL_INLINE __u64 rl_bucket_fresh(const struct rl_limit *limit, enum rl_unit unit,
 }
 
 /*
- * Take a place from its owner, if nobody charged it since it was found idle. Its key is 0 then, and its buckets are those of
- * a new source under the limit. Under the region's lock.
+ * Take a place from its owner, if it is idle and nobody charges it meanwhile. Its key is 0 then, and its buckets are those of
+ * a new source under the limit. Key and words are read before it is asked whether it is idle: who charges it afterwards makes
+ * a swap fail. Under the region's lock.
  */
-RL_INLINE int rl_place_take(struct rl_row *row, __u32 place, const struct rl_limit *limit, __u64 now)
+RL_INLINE int rl_place_take(struct rl_row *row, __u32 place, const struct rl_limit *limit, __u32 grace,
+			    __u64 now)
 {
 	struct rl_buckets *buckets = &row->buckets[place];
-	__u64 owner = row->key[place], old[RL_UNITS], fresh[RL_UNITS];
+	__u64 owner = *(volatile __u64 *)&row->key[place], old[RL_UNITS], fresh[RL_UNITS];
 
 	old[RL_PACKETS] = *(volatile __u64 *)&buckets->word[RL_PACKETS];
 	old[RL_BYTES] = *(volatile __u64 *)&buckets->word[RL_BYTES];
+	if (owner && !rl_place_idle(buckets, grace, now))
+		return 0;
 	fresh[RL_PACKETS] = rl_bucket_fresh(limit, RL_PACKETS, now, old[RL_PACKETS]);
 	fresh[RL_BYTES] = rl_bucket_fresh(limit, RL_BYTES, now, old[RL_BYTES]);
 	if (__sync_val_compare_and_swap(&row->key[place], owner, 0) != owner)
@@ -206,20 +211,6 @@ RL_FUNCTION __u32 rl_row_free(const struct rl_row *row)
 	for (__u32 i = 0; i < RL_ROW; i++)
 		count += !row->key[i];
 	return count;
-}
-
-/* A free place of the row, or else one that can be given away; taken. RL_ROW: none. Under the region's lock. */
-RL_FUNCTION __u32 rl_row_take(struct rl_row *row, const struct rl_limit *limit, __u32 grace, __u64 now)
-{
-	if (!row || !limit)
-		return RL_ROW; /* never so: said for the verifier */
-	for (__u32 i = 0; i < RL_ROW; i++)
-		if (!row->key[i] && rl_place_take(row, i, limit, now))
-			return i;
-	for (__u32 i = 0; i < RL_ROW; i++)
-		if (rl_place_idle(&row->buckets[i], grace, now) && rl_place_take(row, i, limit, now))
-			return i;
-	return RL_ROW;
 }
 
 #endif

@@ -7,7 +7,7 @@ UNIT_OBJ  := $(UNIT_SRC:%.c=$(B)/san/%.o) $(LIB_SRC:%.c=$(B)/san/%.o)
 PURE_OBJ  := $(patsubst %,$(B)/user/%.o,error units prefix target class limit)
 BPF_SRC   := $(filter-out %.bpf.c,$(wildcard tests/bpf/*.c)) tests/lib/frame.c
 BPF_OBJ   := $(BPF_SRC:%.c=$(B)/%.o) $(LIB_OBJ)
-TEST_TOOLS := $(B)/tests/rl-send $(B)/tests/oldkernel.so
+TEST_TOOLS := $(B)/tests/rl-send $(B)/tests/rl-tcp $(B)/tests/oldkernel.so
 
 $(B)/san/%.o: %.c $(SKEL)
 	@mkdir -p $(@D)
@@ -41,6 +41,10 @@ $(B)/tests/bpf/fixture.o: $(B)/tests/bpf/offer.skel.h
 $(B)/tests/bpf/crowd.o: $(B)/tests/bpf/many.skel.h
 
 $(B)/tests/rl-send: $(B)/tests/lib/send.o $(B)/tests/lib/frame.o
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -lpopt
+
+$(B)/tests/rl-tcp: $(B)/tests/lib/tcp.o
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -lpopt
 

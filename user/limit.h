@@ -14,7 +14,7 @@
 		.priority = RL_PRIORITY_UNSET                                                                \
 	}
 
-/* Default burst: 100 ms of the rate, but at least this, and at least what the dearest packet takes (see below). */
+/* Default burst: 250 ms of the rate, but at least this, and at least what the dearest packet takes (see below). */
 #define RL_BURST_PACKETS_MIN 16
 #define RL_BURST_BYTES_MIN   16384
 #define RL_BURST_BYTES_MTU   1522 /* a full frame with two VLAN tags: a smaller byte burst would starve TCP */

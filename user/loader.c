@@ -98,6 +98,7 @@ int rl_load_options_kept(const struct rl_state *state, struct rl_load_options *o
 	    .store = (enum rl_store)meta.store,
 	    .max_sources = (__u32)meta.max_sources,
 	    .seed = {meta.seed[0], meta.seed[1]},
+	    .regions = meta.regions,
 	};
 	return 0;
 }
@@ -107,6 +108,8 @@ static __u32 regions_of(const struct rl_load_options *options)
 {
 	__u64 places = (options->max_sources * 16ULL + 9) / 10;
 
+	if (options->regions)
+		return options->regions;
 	if (options->store == RL_STORE_LRU || places <= REGION_PLACES)
 		return 1;
 	return (__u32)((places + REGION_PLACES - 1) / REGION_PLACES);

@@ -16,6 +16,7 @@ struct rl_load_options {
 	enum rl_store store; /* the rest is the state's, and has to be what it was made with */
 	__u32 max_sources;   /* that the store has room for */
 	__u64 seed[2];	     /* of the table's hash */
+	__u32 regions;	     /* of the table; 0: as many as max_sources takes */
 };
 
 /* Options for a new state: a seed that nobody can guess. */

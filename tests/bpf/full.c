@@ -518,6 +518,42 @@ Test(full, a_debt_is_never_given_away)
 	fixture_close(&fx);
 }
 
+/*
+ * After a change to a slower rate a debt takes longer than was reckoned when it was made. It is kept for as long as it now
+ * takes; and a bucket that was full by the change is given away as before.
+ */
+Test(full, a_debt_is_never_given_away_after_a_change)
+{
+	struct fixture fx = open_small(RL_FULL_CLOSED);
+	struct crowd crowd = crowd_open(&fx);
+
+	for (int f = 0; f < 2; f++) {
+		const char *known = families[f].family == 4 ? "203.0.113.9" : "2001:db8:1:9::1";
+		struct rl_limit any = fixture_limit(&fx, "any", "1kpps", "1000", NULL);
+		__u64 left, gone;
+
+		start_of_stamp(&fx);
+		story_repeat(&fx, known, 1000, RL_PASS_LIMIT, &any);	/* it owes 1000 tokens: a second */
+		any = fixture_limit(&fx, "any", "10pps", "1000", NULL); /* or 100 seconds */
+		crowd_fill(&crowd, families[f].family);
+		fixture_advance(&fx, (GRACE + 4) * (1ULL << RL_GCRA_STAMP));
+		/* Who was full gives its place away. */
+		gone = crowd_run(&crowd, families[f].family,
+				 &(struct crowd_plan){.packets = 2 * (__u32)crowd_places(&fx)}, &any)
+			   .passed;
+		cr_assert_gt(gone, crowd_places(&fx) / 2, "%llu new ones were given a place", gone);
+		/* And those by now: there is room for one that lost its place. */
+		fixture_advance(&fx, (GRACE + 4) * (1ULL << RL_GCRA_STAMP));
+		left = 2 * (GRACE + 4) * (1ULL << RL_GCRA_STAMP) / (100 * MS) + 1;
+		cr_assert_leq(fixture_flood(&fx, &(struct rl_frame_spec){.src = known}, 1500), left,
+			      "a debt was forgiven");
+		fixture_unlimit(&fx, "any");
+		fixture_advance(&fx, 3600 * SEC);
+	}
+	crowd_close(&crowd);
+	fixture_close(&fx);
+}
+
 #define WATCHED 512 /* of the first that came, which nearly all have places */
 
 /*

@@ -564,7 +564,8 @@ static enum rl_reason hold_prefix(struct model *model, struct model_device *devi
 			*bucket = bucket_make(general, general, packet, now);
 	}
 	hold_add(holds, RL_LEVEL_SOURCE, general, *bucket, cost_of(&general->terms, packet), packet->len, 0);
-	hold_classes(general, packet, holds, now);
+	if (!reason) /* what `new` in shadow doesn't grant a bucket isn't given one for its classes either */
+		hold_classes(general, packet, holds, now);
 	return reason;
 }
 

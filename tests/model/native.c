@@ -115,15 +115,14 @@ static inline struct rl_source *rl_lru_find(const struct rl_source_key *key)
 	return place && place->used ? &place->source : NULL;
 }
 
-static inline struct rl_source *rl_lru_make(const struct rl_source_key *key, const struct rl_source *fresh)
+static inline int rl_lru_make(const struct rl_source_key *key, const struct rl_source *fresh)
 {
 	struct native_lru *place = lru_place(key);
 
-	if (!place)
-		return NULL;
-	if (!place->used)
-		*place = (struct native_lru){.used = true, .key = *key, .source = *fresh};
-	return &place->source;
+	if (!place || place->used)
+		return 0;
+	*place = (struct native_lru){.used = true, .key = *key, .source = *fresh};
+	return 1;
 }
 
 #include "../../bpf/rl_sources.h"
