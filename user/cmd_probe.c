@@ -8,6 +8,7 @@
 #include "cmd.h"
 #include "device.h"
 #include "probe.h"
+#include "view.h"
 
 #define RL_PAGE_FRAME                                                                                        \
 	3498 /* bytes of MTU that fit one page beside XDP's headroom and the kernel's own data */
@@ -92,8 +93,8 @@ static void print_json(const char *release, const bool *found, bool works, const
 						table[i].what, "needed", table[i].needed, "found",
 						can_tell(i, found) ? json_boolean(found[i]) : json_null(),
 						"follows", found[i] ? NULL : table[i].without));
-	object = json_pack("{s:i, s:s, s:b, s:o, s:n}", "schema_version", 1, "kernel", release, "works",
-			   works, "checks", checks, "device");
+	object = json_pack("{s:i, s:s, s:b, s:o, s:n}", "schema_version", RL_VIEW_SCHEMA_VERSION, "kernel",
+			   release, "works", works, "checks", checks, "device");
 	if (name)
 		json_object_set_new(
 		    object, "device",
