@@ -232,6 +232,14 @@ static void parse_text(const char *text, struct rl_terms *terms)
 	cr_assert_eq(error, 0, "%s: %s", text, err.text);
 }
 
+static bool is_watched(const struct fixture *fx, __u32 slot)
+{
+	for (__u32 i = 0; i < fx->slot_count; i++)
+		if (fx->slots[i] == slot)
+			return true;
+	return false;
+}
+
 /* Watch every slot that has a limit, for good: a deleted limit's counters must move no more. */
 static void watch_slots(struct fixture *fx)
 {
@@ -241,13 +249,9 @@ static void watch_slots(struct fixture *fx)
 
 	cr_assert_eq(rl_policy_read(&fx->state, &limits, &count, &err), 0, "%s", err.text);
 	for (size_t i = 0; i < count; i++) {
-		__u32 known = 0;
-
-		while (known < fx->slot_count && fx->slots[known] != limits[i].slot)
-			known++;
 		if (limits[i].target.kind == RL_TARGET_NEW)
 			fx->fresh = limits[i].slot;
-		if (known < fx->slot_count)
+		if (is_watched(fx, limits[i].slot))
 			continue;
 		cr_assert(fx->slot_count < FIXTURE_LIMITS);
 		fx->slots[fx->slot_count++] = limits[i].slot;
@@ -273,7 +277,8 @@ struct rl_limit fixture_limit(struct fixture *fx, const char *target, ...)
 		     err.text);
 	cr_assert(
 	    rl_policy_find(&fx->state, &whom, rl_class_is_set(&terms.class) ? &terms.class : NULL, &limit));
-	watch_slots(fx);
+	if (!is_watched(fx, limit.slot))
+		watch_slots(fx);
 	return limit;
 }
 

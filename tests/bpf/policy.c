@@ -305,12 +305,12 @@ Test(policy, every_kind_is_found_and_read_in_order)
 				     "198.51.100.0/24: 10mbit burst 125kb, tenant acme of acme\n"
 				     "198.51.100.0/24 syn: 100pps burst 16p of -\n"
 				     "198.51.100.0/24 udp/53: 200pps burst 20p, shadow of -\n"
-				     "203.0.113.7: 1kpps burst 100p, shadow of -\n"
-				     "2001:db8::/32: 500pps burst 50p of -\n"
-				     "tenant:acme: 2kpps burst 200p, priority high of -\n"
-				     "tenant:zeta: 3kpps burst 300p of -\n"
-				     "dev:eth0: 1mpps burst 100000p of -\n"
-				     "new: 20kpps burst 2000p of -\n");
+				     "203.0.113.7: 1kpps burst 250p, shadow of -\n"
+				     "2001:db8::/32: 500pps burst 125p of -\n"
+				     "tenant:acme: 2kpps burst 500p, priority high of -\n"
+				     "tenant:zeta: 3kpps burst 750p of -\n"
+				     "dev:eth0: 1mpps burst 250000p of -\n"
+				     "new: 20kpps burst 5000p of -\n");
 	expect_claimed(12);
 	cr_expect_eq(device_limit(3), get("dev:eth0", NULL).slot);
 	cr_expect_eq(rl_policy_device(&state, "eth0"), get("dev:eth0", NULL).slot);
