@@ -56,7 +56,6 @@ struct outcome {
 	bool shadow;
 	enum rl_mode mode;
 	enum rl_store store;
-	char left[RL_NAME_LEN]; /* the name whose "dev:" limit it leaves by its new one; empty: none */
 };
 
 static int device_missing(const char *name, struct rl_error *err)
@@ -272,8 +271,6 @@ static int device_adopt(const struct rl_program *program, const struct rl_state 
 	device_shadow(&device, request);
 	memcpy(device.name, request->name, sizeof(device.name));
 	device.limit = rl_policy_device(state, device.name);
-	if (own->device.limit && device.limit != own->device.limit)
-		memcpy(outcome->left, own->device.name, sizeof(outcome->left));
 	if (!rc && memcmp(&device, &own->device, sizeof(device)) != 0)
 		rc = rl_attached_write(state, own->slot, &device, err);
 	outcome->adopted = true;
@@ -379,12 +376,6 @@ static void outcome_print(const struct request *request, const struct outcome *o
 		    "rl-agent: warning: generic XDP sees packets that the kernel merged (GRO) as one: limits in packets let "
 		    "more through, and counters show fewer; `ethtool -K %s gro off` prevents it\n",
 		    request->name);
-	if (outcome->left[0])
-		fprintf(
-		    stderr,
-		    "rl-agent: warning: %s was called %s: the limit of dev:%s no longer holds it; `rl-agent set-limit "
-		    "dev:%s ...` gives it one\n",
-		    request->name, outcome->left, outcome->left, request->name);
 	if (request->when_full >= 0 && outcome->store == RL_STORE_LRU)
 		fprintf(stderr,
 			"rl-agent: warning: --when-full means nothing to the store lru: where it is full, it "

@@ -299,12 +299,12 @@ Test(policy, every_kind_is_found_and_read_in_order)
 	set("any", "5kpps");
 	set("192.0.2.0/24", "allow");
 	set("192.0.2.128/25", "deny");
-	cr_expect_str_eq(dump(text), "any: 5kpps burst 500p of -\n"
+	cr_expect_str_eq(dump(text), "any: 5kpps burst 1250p of -\n"
 				     "192.0.2.0/24: allow of -\n"
 				     "192.0.2.128/25: deny of -\n"
-				     "198.51.100.0/24: 10mbit burst 125kb, tenant acme of acme\n"
-				     "198.51.100.0/24 syn: 100pps burst 16p of -\n"
-				     "198.51.100.0/24 udp/53: 200pps burst 20p, shadow of -\n"
+				     "198.51.100.0/24: 10mbit burst 312.5kb, tenant acme of acme\n"
+				     "198.51.100.0/24 syn: 100pps burst 25p of -\n"
+				     "198.51.100.0/24 udp/53: 200pps burst 50p, shadow of -\n"
 				     "203.0.113.7: 1kpps burst 250p, shadow of -\n"
 				     "2001:db8::/32: 500pps burst 125p of -\n"
 				     "tenant:acme: 2kpps burst 500p, priority high of -\n"

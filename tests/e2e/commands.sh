@@ -293,7 +293,7 @@ test_json_output_has_the_fields_promised() {
 		'["rl0",true,true,"native",{"packets":20,"bytes":1200},5,15,5,15]'
 	assert_eq "limits" "$(jq -c '[.limits | sort_by(.target)[] | [.target, .tenant, .rate_pps, .burst_packets, .rate_bits,
 		.burst_bytes, .passed.packets, .dropped.bytes]]' <<<"$all")" \
-		'[["203.0.113.0/24","acme",1000,5,null,null,5,900],["any",null,null,null,10000000,125000,0,0]]'
+		'[["203.0.113.0/24","acme",1000,5,null,null,5,900],["any",null,null,null,10000000,312500,0,0]]'
 	assert_eq "schema versions" "$(for c in stats list status "top --once"; do
 		# shellcheck disable=SC2086
 		agent $c --json | jq .schema_version

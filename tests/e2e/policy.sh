@@ -288,19 +288,6 @@ test_new_sources_are_granted_a_bucket_at_their_rate() {
 	assert_eq "all of them are" "$(reason new_source)" 80
 }
 
-test_a_renamed_device_is_told_that_its_limit_stays_behind() {
-	net_make
-	agent attach "$DEV"
-	agent set-limit "dev:$DEV" --rate 10pps --burst 10
-	in_rx ip link set "$DEV" down
-	in_rx ip link set "$DEV" name renamed0
-	in_rx ip link set renamed0 up
-	expect 0 agent attach renamed0
-	assert_match "warning" "$ERR" "limit of dev:$DEV no longer holds it.*set-limit dev:renamed0"
-	expect 0 agent attach renamed0
-	assert_eq "and once" "$ERR" ''
-}
-
 fill_the_table() { # WHEN-FULL
 	net_make
 	agent attach --max-sources 1 --when-full "$1" "$DEV"
