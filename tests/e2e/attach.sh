@@ -306,7 +306,7 @@ entries_of() { # MAP
 		jq 'if type == "array" then .[0] else . end | .max_entries'
 }
 
-# 5000 sources of either family have 1.6 places each, eight a row; regions of 32 rows have a lock each, and so do the 256 of
+# 5000 sources of either family have 1.6 places each, eight a row; regions of 256 rows have a lock each, and so do the 32 of
 # the neighbourhoods.
 test_the_table_of_sources_is_sized_at_attach() {
 	local map
@@ -315,7 +315,7 @@ test_the_table_of_sources_is_sized_at_attach() {
 	for map in rows4 rows6 address6 tally4 tally6; do
 		assert_eq "rows of $map" "$(entries_of $map)" 1024
 	done
-	assert_eq "locks" "$(entries_of locks)" $((2 * 32 + 256))
+	assert_eq "locks" "$(entries_of locks)" $((2 * 4 + 32))
 	assert_eq "entries of the other store" "$(entries_of sources)" 1
 	expect 1 agent attach --max-sources 0 "$DEV"
 	# What is attached can't be resized in place.

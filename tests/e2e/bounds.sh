@@ -87,58 +87,6 @@ each_source_passes_once() { # SOURCES
 test_a_nearly_full_table_forgets_no_source() { each_source_passes_once 990; }
 test_a_full_table_forgets_no_source() { each_source_passes_once 1000; }
 
-
-# The first value of a pinned map, as decimal bytes.
-bytes_of() { bpftool map dump pinned "$1" -j | jq -r '.[0].value | join(" ")' | sed 's/0x00/0/g'; }
-
-# Make the policy as so many set-limits would, from one limit that is there: numbers 2 to 65536 (10.0.0.2 to 10.1.0.0).
-# A limit begins with its number and its slot, what is kept for all of them with the layout and the next number.
-fill_policy() {
-	local state
-	state=$(echo /sys/fs/bpf/rl-agent/*)
-	awk -v state="$state" -v limit="$(bytes_of "$state/policy")" -v meta="$(bytes_of "$state/meta")" '
-		function word(n) { return n % 256 " " int(n / 256) % 256 " " int(n / 65536) % 256 " 0" }
-		function rest(value,   i) { for (i = 1; i <= 8; i++) sub(/^[^ ]+ /, "", value); return value }
-		BEGIN {
-			printf "map update pinned %s/meta key 0 0 0 0 value 1 0 0 0 %s %s\n", state, word(65537), rest(meta)
-			limit = rest(limit)
-			for (n = 2; n <= 65536; n++) {
-				slot = word(n % 65536)
-				printf "map update pinned %s/slots key %s value %s\n", state, slot, word(n)
-				printf "map update pinned %s/policy key 64 0 0 0 4 0 0 0 10 %d %d %d 0 0 0 0 0 0 0 0 0 0 0 0 value %s %s %s\n",
-					state, n / 65536, int(n / 256) % 256, n % 256, word(n), slot, limit
-			}
-		}' | bpftool batch file - >/dev/null
-}
-
-test_a_full_policy_refuses_one_more_and_goes_on() {
-	local start
-	net_make
-	attach
-	agent set-limit 10.0.0.1 --rate 1/h --burst 1
-	start=$(date +%s%N)
-	fill_policy
-	note "filled in $((($(date +%s%N) - start) / 1000000)) ms"
-	assert_eq "limits" "$(agent list | grep -c '^10\.')" 65536
-	expect 2 agent set-limit 192.0.2.1 --rate 1pps
-	assert_match "what is full" "$ERR" 'full.*65536'
-	assert_match "what to do" "$ERR" 'del-limit'
-	# What is there can be changed. With one deleted there is room for one, which is counted afresh.
-	expect 0 agent set-limit 10.0.200.7 --rate 1/h --burst 7
-	send --src 10.0.200.7 --src 10.1.0.0 --src 10.0.0.9 --src 192.0.2.1 --count 40
-	expect 0 agent del-limit 10.0.0.9
-	expect 0 agent set-limit 192.0.2.1 --rate 1/h --burst 3
-	send --src 192.0.2.1 --count 10
-	# A slot whose claimer was killed is found when there is no other.
-	expect 0 agent del-limit 10.0.0.8
-	bpftool map update pinned "$(echo /sys/fs/bpf/rl-agent/*)/slots" key 8 0 0 0 value 1 1 1 1
-	expect 0 agent set-limit 192.0.2.2 --rate 1/h --burst 2
-	send --src 192.0.2.2 --count 10
-	assert_eq "limits, passed and dropped packets" "$(stats | jq -c '.limits | length,
-		(.[] | select(.passed.packets > 0) | [.target, .passed.packets, .dropped.packets])' | paste -sd' ')" \
-		'65536 ["10.0.200.7",7,3] ["10.1.0.0",1,9] ["192.0.2.1",3,7] ["192.0.2.2",2,8]'
-}
-
 # ---- counters beside the device's ----
 
 # Bytes are those on the wire, without the four of the checksum.
