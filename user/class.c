@@ -33,6 +33,14 @@ static const struct {
 };
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
+const char *rl_kind_name(unsigned int i, __u8 *kind)
+{
+	if (i >= KINDS)
+		return NULL;
+	*kind = kinds[i].kind;
+	return kinds[i].name;
+}
+
 static const char *const priorities[RL_PRIORITIES] = {
     [RL_PRIORITY_HIGH] = "high",
     [RL_PRIORITY_NORMAL] = "normal",

@@ -21,6 +21,9 @@ const char *rl_class_print(const struct rl_class *class, char buf[RL_CLASS_TEXT]
 int rl_class_is_set(const struct rl_class *class); /* all zero: no class */
 int rl_class_same(const struct rl_class *a, const struct rl_class *b);
 
+/* The name of the i-th kind that a class can be of, and the kind; NULL behind the last. */
+const char *rl_kind_name(unsigned int i, __u8 *kind);
+
 /* "syn=10,icmp=2,frag=4" into terms->cost, behind those that are there: at most RL_MAX_COSTS, each class once, 1 to 65535. */
 int rl_costs_parse(const char *text, struct rl_terms *terms, struct rl_error *err);
 const char *rl_costs_print(const struct rl_terms *terms, char buf[RL_COSTS_TEXT]);

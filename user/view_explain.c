@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "class.h"
 #include "grid.h"
 #include "target.h"
 #include "view_text.h"
@@ -56,20 +57,14 @@ static void print_why(const struct rl_explain *explain, FILE *out)
 
 static void print_packet(const struct rl_explain *explain, FILE *out)
 {
-	static const struct {
-		enum rl_kind kind;
-		const char *name;
-	} names[] = {{RL_KIND_TCP, "tcp"},
-		     {RL_KIND_SYN, "syn"},
-		     {RL_KIND_UDP, "udp"},
-		     {RL_KIND_ICMP, "icmp"},
-		     {RL_KIND_FRAG, "frag"}};
 	const struct rl_explain_packet *packet = &explain->packet;
+	const char *name;
+	__u8 kind;
 
 	fprintf(out, "packet: %u bytes", packet->bytes);
-	for (size_t i = 0; i < COUNT(names); i++)
-		if (packet->kinds & names[i].kind)
-			fprintf(out, ", %s", names[i].name);
+	for (unsigned int i = 0; (name = rl_kind_name(i, &kind)); i++)
+		if (packet->kinds & kind)
+			fprintf(out, ", %s", name);
 	if (packet->port)
 		fprintf(out, ", port %u", packet->port);
 	fprintf(out, "; costs %u, priority %s\n", explain->cost, rl_priority_name((__u8)explain->priority));

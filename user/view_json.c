@@ -445,20 +445,14 @@ static json_t *explain_wider_json(const struct rl_explain *explain)
 
 static json_t *explain_packet_json(const struct rl_explain *explain)
 {
-	static const struct {
-		enum rl_kind kind;
-		const char *name;
-	} names[] = {{RL_KIND_TCP, "tcp"},
-		     {RL_KIND_SYN, "syn"},
-		     {RL_KIND_UDP, "udp"},
-		     {RL_KIND_ICMP, "icmp"},
-		     {RL_KIND_FRAG, "frag"}};
 	const struct rl_explain_packet *packet = &explain->packet;
+	const char *name;
+	__u8 kind;
 	json_t *kinds = json_array();
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (packet->kinds & names[i].kind)
-			json_array_append_new(kinds, json_string(names[i].name));
+	for (unsigned int i = 0; (name = rl_kind_name(i, &kind)); i++)
+		if (packet->kinds & kind)
+			json_array_append_new(kinds, json_string(name));
 	return json_pack("{s:I, s:o, s:o, s:I, s:s}", "bytes", exact(packet->bytes), "kinds", kinds, "port",
 			 number_or_null(packet->port), "cost", exact(explain->cost), "priority",
 			 rl_priority_name((__u8)explain->priority));
