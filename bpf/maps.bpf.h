@@ -104,7 +104,7 @@ struct {
 
 /*
  * Buckets of the /24s and /48s that stand in for sources without a place of their own: rows as above, for both families,
- * without grace. Packet path alone. Full: the packet drops, RL_DROP_FULL.
+ * without grace. Written by the packet path alone; read by explain. Full: the packet drops, RL_DROP_FULL.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

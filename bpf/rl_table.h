@@ -20,6 +20,8 @@
  *     key = the new owner's            by CAS, so that everything above is seen before it
  *
  * A packet that found the place before, and hasn't charged it yet, reads the key again before its own CAS (rl_bucket.h).
+ * It may still be counted in the tally beside it, which is the new owner's by then: one packet of each CPU that was under
+ * way, one that was charged nothing. Reading the key again there would make that rarer, and not impossible.
  *
  * A lock is one word, taken by CAS. Who holds it runs for about 200 ns and can't be interrupted by another packet on its
  * CPU; who doesn't get it in RL_LOCK_TRIES gives up, and its packet is dropped as contended.
@@ -84,17 +86,24 @@ RL_INLINE __u64 rl_table_key6(const struct rl_table *table, __u32 limit_id, cons
 	return hash ? hash : 1;
 }
 
+/* Bits of an address that are one neighbourhood under the limit: a /24 or /48, or the source itself where it is larger. */
+RL_INLINE __u32 rl_table_group_bits(const struct rl_limit *limit, __u8 family)
+{
+	__u32 bits = family == 4 ? limit->bits[0] : limit->bits[1], most = family == 4 ? 24 : 48;
+
+	return bits < most ? bits : most;
+}
+
 /*
- * A neighbourhood in rl_groups: the source's /24 or /48 under the limit, or the source itself where it is larger. Exact for
- * IPv4; two of a limit's /48s may share a bucket, which then holds both to what one may have. addr: as in the packet.
+ * A neighbourhood in rl_groups. Exact for IPv4; two of a limit's /48s may share a bucket, which then holds both to what one
+ * may have. addr: as in the packet.
  */
 RL_INLINE __u64 rl_table_group(const struct rl_table *table, const struct rl_limit *limit, __u8 family,
 			       const __u8 *addr)
 {
-	__u32 bits = family == 4 ? limit->bits[0] : limit->bits[1], most = family == 4 ? 24 : 48;
 	__u64 first = family == 4 ? (__u64)rl_table_be32(addr) << 32 : rl_table_be64(addr);
+	__u32 bits = rl_table_group_bits(limit, family);
 
-	bits = bits < most ? bits : most;
 	first = bits ? first >> (64 - bits) << (64 - bits) : 0;
 	if (family == 4)
 		return (__u64)limit->id << 32 | first >> 32;

@@ -5,11 +5,15 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <net/if.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "class.h"
 #include "cleanup.h"
 #include "device.h"
+#include "limit.h"
 #include "policy.h"
+#include "units.h"
 
 const char *rl_whereabouts_name(enum rl_whereabouts where)
 {
@@ -101,13 +105,60 @@ int rl_attached_write(const struct rl_state *state, __u32 slot, const struct rl_
 	return 0;
 }
 
+/* What set-limit takes to say a device's limit again: "--rate 1mpps --burst 250kp --reserve high=20%". */
+#define OPTIONS_TEXT (4 * (RL_UNIT_TEXT + 16) + RL_RESERVE_TEXT)
+static const char *options_print(const struct rl_terms *terms, char buf[OPTIONS_TEXT])
+{
+	char rate[RL_UNIT_TEXT], burst[RL_UNIT_TEXT], reserve[RL_RESERVE_TEXT];
+	size_t used = 0;
+
+	buf[0] = '\0';
+	if (terms->packets_per_hour)
+		used += (size_t)snprintf(buf, OPTIONS_TEXT, " --rate %s --burst %s",
+					 rl_rate_print_packets(terms->packets_per_hour, rate),
+					 rl_burst_print_packets(terms->burst_packets, burst));
+	if (terms->bits_per_second)
+		used += (size_t)snprintf(buf + used, OPTIONS_TEXT - used, " --rate %s --burst %s",
+					 rl_rate_print_bits(terms->bits_per_second, rate),
+					 rl_burst_print_bytes(terms->burst_bytes, burst));
+	if (*rl_reserve_print(terms, reserve))
+		used += (size_t)snprintf(buf + used, OPTIONS_TEXT - used, " --reserve %s", reserve);
+	if (terms->shadow)
+		snprintf(buf + used, OPTIONS_TEXT - used, " --shadow");
+	return buf;
+}
+
+/* Its name has changed, and with it the limit that holds it: slots, 0 for none. */
+static void rename_tell(const struct rl_state *state, const struct rl_device *was, const struct rl_device *is)
+{
+	char terms[RL_TERMS_TEXT], options[OPTIONS_TEXT];
+	bool had, has;
+	struct rl_limit old, new;
+
+	had = rl_policy_slot(state, was->limit, &old);
+	has = rl_policy_slot(state, is->limit, &new);
+	if (!had && !has)
+		return;
+	fprintf(stderr, "rl-agent: warning: %s was called %s: ", is->name, was->name);
+	if (had)
+		fprintf(stderr, "the limit of dev:%s (%s) doesn't hold it any more", old.target.name,
+			rl_terms_print(&old.terms, terms));
+	if (has)
+		fprintf(stderr, "%sthat of dev:%s (%s) holds it now", had ? "; " : "", new.target.name,
+			rl_terms_print(&new.terms, terms));
+	if (had)
+		fprintf(stderr, "; `rl-agent set-limit dev:%s%s` sets it again for the new name", is->name,
+			options_print(&old.terms, options));
+	fputc('\n', stderr);
+}
+
 int rl_attached_rename(const struct rl_state *state, struct rl_attached *attached, size_t count,
 		       struct rl_error *err)
 {
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < count; i++) {
-		struct rl_device *device = &attached[i].device;
+		struct rl_device *device = &attached[i].device, was = *device;
 
 		if (attached[i].where != RL_HERE ||
 		    !strncmp(device->name, attached[i].name, sizeof(device->name)))
@@ -115,6 +166,8 @@ int rl_attached_rename(const struct rl_state *state, struct rl_attached *attache
 		memcpy(device->name, attached[i].name, sizeof(device->name));
 		device->limit = rl_policy_device(state, device->name);
 		rc = rl_attached_write(state, attached[i].slot, device, err);
+		if (!rc)
+			rename_tell(state, &was, device);
 	}
 	return rc;
 }

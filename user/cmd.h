@@ -22,8 +22,8 @@ struct rl_command {
 
 /*
  * Parse argv by the command's option table into the variables that the table points to, and give the other
- * words. At least min and at most max of those; they are valid as long as argv. -EINVAL and RL_ERROR_USAGE
- * otherwise.
+ * words. At least min and at most max of those; they are valid as long as argv. An option is given once, but for
+ * POPT_ARG_ARGV, which collects; no word and no value is empty. -EINVAL and RL_ERROR_USAGE otherwise.
  */
 int rl_cmd_parse(const struct rl_command *command, int argc, const char **argv, int min, int max,
 		 const char **words, int *count, struct rl_error *err);

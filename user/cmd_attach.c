@@ -181,7 +181,8 @@ static int slot_choose(const struct request *request, const struct rl_attached *
 	if (*slot < RL_MAX_DEVICES)
 		return 0;
 	return rl_error_set(err, RL_ERROR_KERNEL, ENOSPC,
-			    "%d devices are attached already, and that is the most: detach one",
+			    "%d devices are attached already, and that is the most: `rl-agent detach` one; "
+			    "`rl-agent status` shows them",
 			    RL_MAX_DEVICES);
 }
 
@@ -269,8 +270,6 @@ static int device_adopt(const struct rl_program *program, const struct rl_state 
 	int rc = rl_program_replace(program, state, own->slot, request->name, err);
 
 	device_shadow(&device, request);
-	memcpy(device.name, request->name, sizeof(device.name));
-	device.limit = rl_policy_device(state, device.name);
 	if (!rc && memcmp(&device, &own->device, sizeof(device)) != 0)
 		rc = rl_attached_write(state, own->slot, &device, err);
 	outcome->adopted = true;

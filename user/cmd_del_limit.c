@@ -10,10 +10,10 @@
 #include "policy.h"
 #include "target.h"
 
-static const char **classes;
+static const char *class_text;
 
 static const struct poptOption options[] = {
-    {"class", 0, POPT_ARG_ARGV, &classes, 0, "only the limit of this class of its packets", "CLASS"},
+    {"class", 0, POPT_ARG_STRING, &class_text, 0, "only the limit of this class of its packets", "CLASS"},
     POPT_TABLEEND,
 };
 
@@ -26,12 +26,7 @@ static int request_parse(int argc, const char **argv, struct rl_target *target, 
 	*class = (struct rl_class){};
 	if (!rc)
 		rc = rl_target_parse(word, target, err);
-	if (rc || !classes || !classes[0])
-		return rc;
-	if (classes[1])
-		return rl_error_set(err, RL_ERROR_USAGE, EEXIST,
-				    "--class is given twice: delete one class at a time");
-	return rl_class_parse(classes[0], class, err);
+	return rc || !class_text ? rc : rl_class_parse(class_text, class, err);
 }
 
 static int run(int argc, const char **argv, struct rl_error *err)
@@ -50,6 +45,8 @@ static int run(int argc, const char **argv, struct rl_error *err)
 		rc = rl_state_lock(false, &lock, err);
 	if (!rc)
 		rc = rl_state_open(&state, err);
+	if (!rc)
+		rc = rl_policy_check(&state, &target, &class, NULL, err);
 	if (!rc)
 		rc = rl_policy_delete(&state, &target, &class, rl_clock_ns(), err);
 	if (rc)

@@ -155,7 +155,7 @@ static int stale_clear(__u64 cookie, bool present, size_t *cleared, struct rl_er
 	}
 	if (rc || left)
 		return rc;
-	if (!present && !keep && count)
+	if (!present && count)
 		return stale_remove(&state, cookie, "the network namespace is gone", cleared, err);
 	if (!present && !count) {
 		/* Kept on purpose, and a namespace that something else than a process or a name holds can't be seen. */
@@ -202,18 +202,31 @@ static int detach_stale(struct rl_error *err)
 	return first;
 }
 
+static int request_parse(int argc, const char **argv, const char **name, struct rl_error *err)
+{
+	int count, rc = rl_cmd_parse(&rl_cmd_detach, argc, argv, 0, 1, name, &count, err);
+
+	if (rc)
+		return rc;
+	if ((*name != NULL) + all + stale != 1)
+		return rl_error_set(
+		    err, RL_ERROR_USAGE, EINVAL,
+		    "detach: expected one of a device's name, --all and --stale; `rl-agent status` shows the devices");
+	if (stale && keep)
+		return rl_error_set(
+		    err, RL_ERROR_USAGE, EINVAL,
+		    "detach: --keep goes with a device or --all, and --stale clears only what nothing can come "
+		    "back to: leave one of them out");
+	return 0;
+}
+
 static int run(int argc, const char **argv, struct rl_error *err)
 {
 	RL_STATE struct rl_state state = RL_STATE_INIT;
 	RL_CLOSE int lock = -1;
 	const char *name = NULL;
-	int count, rc;
+	int rc = request_parse(argc, argv, &name, err);
 
-	rc = rl_cmd_parse(&rl_cmd_detach, argc, argv, 0, 1, &name, &count, err);
-	if (!rc && (name && *name) + all + stale != 1)
-		rc = rl_error_set(
-		    err, RL_ERROR_USAGE, EINVAL,
-		    "detach: name one device, or give --all or --stale; `rl-agent status` shows the devices");
 	if (!rc)
 		rc = rl_privilege_check("detach", err);
 	if (!rc)
@@ -235,11 +248,13 @@ static int run(int argc, const char **argv, struct rl_error *err)
 
 const struct rl_command rl_cmd_detach = {
     .name = "detach",
-    .arguments = "DEV | --all | --stale [--keep]",
+    .arguments = "DEV [--keep] | --all [--keep] | --stale",
     .summary = "Take the limiter off DEV",
-    .help = "The last detach removes policy, buckets and counters, unless --keep. A program that isn't "
-	    "rl-agent's is never\n"
-	    "touched.\n",
+    .help =
+	"The last detach removes policy, buckets and counters, unless --keep. A program that isn't "
+	"rl-agent's is never\n"
+	"touched. --stale clears what devices that are gone left, and whole policies where the network namespace is\n"
+	"gone too; a policy that can still be used stays.\n",
     .options = options,
     .run = run,
 };

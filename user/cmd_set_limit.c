@@ -14,7 +14,8 @@
 #include "target.h"
 #include "units.h"
 
-static const char **rates, **bursts, **tenants, **classes, **costs, **priorities, **reserves, **pers;
+static const char **rates, **bursts;
+static const char *tenant, *class_text, *cost, *priority, *reserve, *per;
 static int shared, shadow, enforce;
 
 static const struct poptOption options[] = {
@@ -22,17 +23,17 @@ static const struct poptOption options[] = {
      "RATE"},
     {"burst", 'b', POPT_ARG_ARGV, &bursts, 0, "packets (2000) or bytes (256kb, 64kib); twice for both",
      "BURST"},
-    {"tenant", 't', POPT_ARG_ARGV, &tenants, 0, "whom the target belongs to", "NAME"},
-    {"class", 0, POPT_ARG_ARGV, &classes, 0, "one class of its packets: tcp, syn, udp, icmp, frag, tcp/443",
-     "CLASS"},
-    {"cost", 0, POPT_ARG_ARGV, &costs, 0, "what packets of a class take from a packet bucket: syn=10,frag=4",
+    {"tenant", 't', POPT_ARG_STRING, &tenant, 0, "whom the target belongs to", "NAME"},
+    {"class", 0, POPT_ARG_STRING, &class_text, 0,
+     "one class of its packets: tcp, syn, udp, icmp, frag, tcp/443", "CLASS"},
+    {"cost", 0, POPT_ARG_STRING, &cost, 0, "what packets of a class take from a packet bucket: syn=10,frag=4",
      "COSTS"},
-    {"priority", 0, POPT_ARG_ARGV, &priorities, 0, "high, normal or low, where a reserve is kept",
+    {"priority", 0, POPT_ARG_STRING, &priority, 0, "high, normal or low, where a reserve is kept",
      "PRIORITY"},
-    {"reserve", 0, POPT_ARG_ARGV, &reserves, 0, "of the burst, for higher priorities: high=20%,normal=5%",
+    {"reserve", 0, POPT_ARG_STRING, &reserve, 0, "of the burst, for higher priorities: high=20%,normal=5%",
      "SHARES"},
     {"shared", 0, POPT_ARG_NONE, &shared, 0, "one bucket for the whole target", NULL},
-    {"per", 0, POPT_ARG_ARGV, &pers, 0, "one bucket for each prefix of this length inside the target",
+    {"per", 0, POPT_ARG_STRING, &per, 0, "one bucket for each prefix of this length inside the target",
      "/LENGTH"},
     {"shadow", 0, POPT_ARG_NONE, &shadow, 0, "drop nothing, count what would have been dropped", NULL},
     {"enforce", 0, POPT_ARG_NONE, &enforce, 0, "drop again (default)", NULL},
@@ -46,22 +47,12 @@ struct request {
 	bool bare; /* nothing but --shadow or --enforce: the rest stays */
 };
 
-/* The value of an option that can be given once; NULL where it wasn't. */
-static int single(const char *option, const char **values, const char **out, struct rl_error *err)
+static int tenant_parse(struct rl_terms *terms, struct rl_error *err)
 {
-	*out = values ? values[0] : NULL;
-	if (!values || !values[0] || !values[1])
-		return 0;
-	return rl_error_set(err, RL_ERROR_USAGE, EEXIST, "%s is given twice: \"%.40s\" and \"%.40s\"", option,
-			    values[0], values[1]);
-}
-
-static int tenant_parse(const char *name, struct rl_terms *terms, struct rl_error *err)
-{
-	int rc = rl_tenant_check(name, err);
+	int rc = rl_tenant_check(tenant, err);
 
 	if (!rc)
-		snprintf(terms->tenant, sizeof(terms->tenant), "%s", name);
+		snprintf(terms->tenant, sizeof(terms->tenant), "%s", tenant);
 	return rc;
 }
 
@@ -79,23 +70,12 @@ static int rates_parse(struct rl_terms *terms, struct rl_error *err)
 /* The options that can be given once. */
 static int words_parse(struct rl_terms *terms, struct rl_error *err)
 {
-	const char *tenant, *class, *cost, *priority, *reserve, *per;
-	int rc = single("--tenant", tenants, &tenant, err);
+	int rc = 0;
 
-	if (!rc)
-		rc = single("--class", classes, &class, err);
-	if (!rc)
-		rc = single("--cost", costs, &cost, err);
-	if (!rc)
-		rc = single("--priority", priorities, &priority, err);
-	if (!rc)
-		rc = single("--reserve", reserves, &reserve, err);
-	if (!rc)
-		rc = single("--per", pers, &per, err);
-	if (!rc && tenant)
-		rc = tenant_parse(tenant, terms, err);
-	if (!rc && class)
-		rc = rl_class_parse(class, &terms->class, err);
+	if (tenant)
+		rc = tenant_parse(terms, err);
+	if (!rc && class_text)
+		rc = rl_class_parse(class_text, &terms->class, err);
 	if (!rc && cost)
 		rc = rl_costs_parse(cost, terms, err);
 	if (!rc && priority)
@@ -126,13 +106,31 @@ static int request_parse(int argc, const char **argv, struct request *out, struc
 		return rc;
 	request.terms.shared = shared != 0;
 	request.terms.shadow = shadow != 0;
-	request.bare = (shadow || enforce) && !shared && !rates && !bursts && !tenants && !costs &&
-		       !priorities && !reserves && !pers;
+	request.bare = (shadow || enforce) && !shared && !rates && !bursts && !tenant && !cost && !priority &&
+		       !reserve && !per;
 	if (!request.bare)
 		rc = rl_terms_complete(&request.target, &request.terms, err);
 	if (!rc)
 		*out = request;
 	return rc;
+}
+
+/* Its limit would hold nothing, and nobody would notice. */
+static int device_missing(const char *name, const struct rl_attached *attached, size_t count,
+			  struct rl_error *err)
+{
+	char names[RL_MAX_DEVICES * (RL_NAME_LEN + 2)] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (attached[i].where != RL_GONE)
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
+						 attached[i].name);
+	return rl_error_set(
+	    err, RL_ERROR_USAGE, ENOENT,
+	    "the device \"%s\" isn't attached, and a limit would hold nothing: `rl-agent attach %s` "
+	    "first%s%s",
+	    name, name, used ? ", or name one that is: " : "; nothing is attached here", names);
 }
 
 /* The target by the name that its device has at present, where it was given by another one. */
@@ -148,12 +146,38 @@ static int device_resolve(const struct rl_state *state, struct rl_target *target
 	rc = rl_state_attached(state, true, attached, &count, err);
 	if (!rc)
 		rc = rl_attached_rename(state, attached, count, err);
-	found = rc ? NULL : rl_attached_find(attached, count, target->name);
-	if (found) {
-		memset(target->name, 0, sizeof(target->name));
-		memcpy(target->name, found->name, sizeof(found->name));
-	}
-	return rc;
+	if (rc)
+		return rc;
+	found = rl_attached_find(attached, count, target->name);
+	if (!found || found->where == RL_GONE)
+		return device_missing(target->name, attached, count, err);
+	memset(target->name, 0, sizeof(target->name));
+	memcpy(target->name, found->name, sizeof(found->name));
+	return 0;
+}
+
+/* A prefix that has a general limit for the sake of its classes alone. */
+static bool is_for_classes(const struct rl_limit *limit)
+{
+	return limit->level == RL_LEVEL_SOURCE && limit->action == RL_ACTION_LIMIT &&
+	       !limit->terms.packets_per_hour && !limit->terms.bits_per_second;
+}
+
+static int refuse_general(const struct rl_limit *limit, const char *word, struct rl_error *err)
+{
+	char text[RL_TARGET_TEXT], class[RL_CLASS_TEXT], classes[RL_MAX_CLASSES * (RL_CLASS_TEXT + 2)] = "";
+	size_t used = 0;
+
+	for (int i = 0; i < limit->class_count && i < RL_MAX_CLASSES; i++)
+		used += (size_t)snprintf(classes + used, sizeof(classes) - used, "%s%s", used ? ", " : "",
+					 rl_class_print(&limit->class[i].class, class));
+	rl_target_print(&limit->target, text);
+	rl_class_print(&limit->class[0].class, class);
+	return rl_error_set(
+	    err, RL_ERROR_USAGE, ENOENT,
+	    "%s has no general limit that --%s could change, only those of its classes (%s): `rl-agent set-limit "
+	    "%s --class %s --%s` changes one of these",
+	    text, word, classes, text, class, word);
 }
 
 /* The terms that the limit has, but for the one that is to change. */
@@ -162,9 +186,12 @@ static int terms_keep(const struct rl_state *state, struct request *request, str
 	char text[RL_TARGET_TEXT], what[RL_CLASS_TEXT] = "";
 	bool is_class = rl_class_is_set(&request->terms.class);
 	__u8 in_shadow = request->terms.shadow;
+	const char *word = in_shadow ? "shadow" : "enforce";
 	struct rl_limit limit;
 
 	if (rl_policy_find(state, &request->target, &request->terms.class, &limit)) {
+		if (is_for_classes(&limit))
+			return refuse_general(&limit, word, err);
 		request->terms = limit.terms;
 		request->terms.shadow = in_shadow;
 		return rl_words_check(&request->target, &request->terms, err);
@@ -176,7 +203,7 @@ static int terms_keep(const struct rl_state *state, struct request *request, str
 	    err, RL_ERROR_USAGE, ENOENT,
 	    "%s%s%s has no limit that --%s could change: give it one with --rate; `rl-agent list` "
 	    "shows the targets that have one",
-	    text, is_class ? " --class " : "", what, in_shadow ? "shadow" : "enforce");
+	    text, is_class ? " --class " : "", what, word);
 }
 
 /* A class limit brings its prefix a limit of its own, and so takes it out of the one around it. */
@@ -202,6 +229,8 @@ static int request_run(const struct rl_state *state, struct request *request, st
 
 	if (!rc && request->bare)
 		rc = terms_keep(state, request, err);
+	else if (!rc)
+		rc = rl_policy_check(state, target, &request->terms.class, &request->terms, err);
 	if (rc)
 		return rc;
 	*wider = (struct rl_limit){};
@@ -277,13 +306,14 @@ const struct rl_command rl_cmd_set_limit = {
 	"  new         how many sources a second are given a bucket; beyond that their packets drop.\n"
 	"A packet must be within all that apply, and is charged to all of them or to none.\n\n"
 	"This states the whole limit: what isn't said is taken back. Only --shadow or --enforce alone keeps the rest.\n"
-	"Buckets keep what they owe.\n\n"
+	"Buckets keep what they owe; another --per or --shared makes other buckets, and those start full.\n\n"
 	"  RATE     pps kpps mpps, N/s N/m N/h (packets); kbit mbit gbit (10^3, bits a second)\n"
 	"  BURST    a bare count, p, k, m (packets); kb mb (10^3 bytes), kib mib (2^10 bytes)\n"
 	"           default: 250 ms of the rate, at least 16 packets, at least 16kib\n"
 	"  CLASS    tcp, syn, udp, icmp, frag, tcp/443, udp/1000-2000. A limit for these packets of the prefix beside\n"
 	"           its general one, for each source; up to 8 classes a prefix.\n"
-	"  COSTS    syn=10,icmp=2,frag=4: tokens that such a packet takes from packet buckets; others take 1\n"
+	"  COSTS    syn=10,icmp=2,frag=4: tokens that such a packet takes from packet buckets; others take 1. Refused\n"
+	"           where a bucket of its own, its tenant's or a device's can never hold so many.\n"
 	"  SHARES   high=20%,normal=5% of a tenant's or a device's burst: low stops at 25% left, normal at 20% left\n\n"
 	"With two rates, one in packets and one in bits, both must hold. Bits are those of the frame from the Ethernet\n"
 	"header on.\n",

@@ -2,25 +2,28 @@
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "cmd.h"
 #include "feed.h"
+#include "target.h"
 #include "top.h"
 #include "top_screen.h"
 #include "units.h"
 #include "view.h"
 
-#define ROWS_ONCE    20
-#define ROWS_MAX     100000000
-#define INTERVAL_MIN 0.1
-#define INTERVAL_MAX 60.0
+#define ROWS_ONCE	 20
+#define ROWS_MAX	 100000000
+#define INTERVAL_MIN	 0.1 /* seconds */
+#define INTERVAL_MAX	 60.0
+#define INTERVAL_DEFAULT "1"
 
 static int option_once;
 static const char *option_rows;
 static const char *option_by;
 static const char *option_filter;
-static double option_interval = 1;
+static const char *option_interval;
 
 static const struct poptOption options[] = {
     {"once", 0, POPT_ARG_NONE, &option_once, 0, "print one table after one interval, and end", NULL},
@@ -28,10 +31,42 @@ static const struct poptOption options[] = {
     {"by", 0, POPT_ARG_STRING, &option_by, 0, "sort by drops (default), passed or bits", "ORDER"},
     {"filter", 0, POPT_ARG_STRING, &option_filter, 0, "show only the sources of a prefix or tenant",
      "PREFIX|TENANT"},
-    {"interval", 0, POPT_ARG_DOUBLE, &option_interval, 0, "seconds between refreshes, 0.1 to 60", "SECONDS"},
+    {"interval", 0, POPT_ARG_STRING, &option_interval, 0, "seconds between refreshes, 0.1 to 60 (1)",
+     "SECONDS"},
     RL_CMD_OPTION_JSON,
     POPT_TABLEEND,
 };
+
+/* A name that no tenant can have would find nothing, ever: a mistake, which an empty table doesn't tell. */
+static int filter_parse(struct rl_top_filter *out, struct rl_error *err)
+{
+	struct rl_top_filter filter = {};
+	struct rl_error reason = {};
+	int rc = rl_top_filter_parse(option_filter, &filter, &reason);
+
+	if (!rc && filter.kind == RL_TOP_FILTER_TENANT)
+		rc = rl_tenant_check(filter.tenant, &reason);
+	if (rc)
+		return rl_error_set(err, RL_ERROR_USAGE, -rc,
+				    "--filter \"%.64s\" is no address, no prefix and no tenant's name: %s",
+				    option_filter, reason.text);
+	*out = filter;
+	return 0;
+}
+
+static int interval_parse(double *out, struct rl_error *err)
+{
+	const char *text = option_interval ? option_interval : INTERVAL_DEFAULT;
+	char *end;
+	double seconds = strtod(text, &end);
+
+	if (*end || !(seconds >= INTERVAL_MIN && seconds <= INTERVAL_MAX))
+		return rl_error_set(err, RL_ERROR_USAGE, ERANGE,
+				    "--interval \"%.64s\": expected seconds, from %g to %g, such as 0.5",
+				    text, INTERVAL_MIN, INTERVAL_MAX);
+	*out = seconds;
+	return 0;
+}
 
 static int query_from_options(struct rl_top_query *out, struct rl_error *err)
 {
@@ -39,29 +74,25 @@ static int query_from_options(struct rl_top_query *out, struct rl_error *err)
 	__u64 rows;
 	int rc = 0;
 
-	if (!(option_interval >= INTERVAL_MIN && option_interval <= INTERVAL_MAX))
-		return rl_error_set(err, RL_ERROR_USAGE, ERANGE,
-				    "--interval %g is out of range: it takes %g to %g seconds",
-				    option_interval, INTERVAL_MIN, INTERVAL_MAX);
 	if (option_rows) {
 		rc = rl_count_parse(option_rows, "--rows", ROWS_MAX, &rows, err);
 		query.rows = rc ? 0 : (size_t)rows;
 	}
 	if (!rc && option_by)
 		rc = rl_top_by_parse(option_by, &query.by, err);
-	if (!rc)
-		rc = rl_top_filter_parse(option_filter, &query.filter, err);
+	if (!rc && option_filter)
+		rc = filter_parse(&query.filter, err);
 	if (rc)
 		return rc;
 	*out = query;
 	return 0;
 }
 
-static void sleep_interval(void)
+static void sleep_for(double seconds)
 {
-	struct timespec left = {.tv_sec = (time_t)option_interval};
+	struct timespec left = {.tv_sec = (time_t)seconds};
 
-	left.tv_nsec = (long)((option_interval - (double)left.tv_sec) * 1e9);
+	left.tv_nsec = (long)((seconds - (double)left.tv_sec) * 1e9);
 	while (nanosleep(&left, &left) && errno == EINTR)
 		;
 }
@@ -77,12 +108,13 @@ static int print(const struct rl_top *top, enum rl_top_by by)
 	return rc ? rc : rl_view_top_sources_table(top, stdout);
 }
 
-static int run_once(struct rl_feed *feed, const struct rl_top_query *query, struct rl_error *err)
+static int run_once(struct rl_feed *feed, const struct rl_top_query *query, double interval,
+		    struct rl_error *err)
 {
 	RL_TOP struct rl_top top = {};
 	int rc;
 
-	sleep_interval();
+	sleep_for(interval);
 	rc = rl_feed_next(feed, err);
 	if (rc)
 		return rc;
@@ -97,11 +129,14 @@ static int run(int argc, const char **argv, struct rl_error *err)
 	RL_STATE struct rl_state state = RL_STATE_INIT;
 	RL_FEED struct rl_feed feed = {};
 	struct rl_top_query query;
+	double interval = 0;
 	int rc, count;
 
 	rc = rl_cmd_parse(&rl_cmd_top, argc, argv, 0, 0, NULL, &count, err);
 	if (!rc)
 		rc = query_from_options(&query, err);
+	if (!rc)
+		rc = interval_parse(&interval, err);
 	if (!rc)
 		rc = rl_state_open(&state, err);
 	if (!rc)
@@ -109,8 +144,8 @@ static int run(int argc, const char **argv, struct rl_error *err)
 	if (rc)
 		return rc;
 	if (option_once || rl_cmd_json)
-		return run_once(&feed, &query, err);
-	return rl_top_screen_run(&feed, &query, option_filter, option_interval, err);
+		return run_once(&feed, &query, interval, err);
+	return rl_top_screen_run(&feed, &query, option_filter, interval, err);
 }
 
 const struct rl_command rl_cmd_top = {

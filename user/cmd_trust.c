@@ -46,6 +46,8 @@ static int run_as(const struct rl_command *command, enum rl_action action, int a
 	if (!rc)
 		rc = rl_state_open(&state, err);
 	if (!rc)
+		rc = rl_policy_check(&state, &target, NULL, &terms, err);
+	if (!rc)
 		rc = rl_policy_set(&state, &target, &terms, rl_clock_ns(), err);
 	if (rc)
 		return rc;

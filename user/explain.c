@@ -199,6 +199,7 @@ void rl_explain_begin(const struct rl_snapshot *snapshot, const struct rl_explai
 	    .source = packet->source,
 	    .cost = 1,
 	    .priority = RL_PRIORITY_NORMAL,
+	    .when_full = (enum rl_when_full)snapshot->settings.when_full,
 	};
 	find_limit(snapshot, out);
 	find_devices(snapshot, only, out);
@@ -215,6 +216,27 @@ void rl_explain_begin(const struct rl_snapshot *snapshot, const struct rl_explai
 	find_levels(snapshot, out);
 }
 
+const struct rl_explain_level *rl_explain_new(const struct rl_explain *explain)
+{
+	const struct rl_explain_level *last = explain->level + explain->level_count - 1;
+
+	return explain->level_count && last->limit->limit.level == RL_LEVEL_NEW ? last : NULL;
+}
+
+bool rl_explain_no_room(const struct rl_explain_level *level)
+{
+	enum rl_reason reason = level->trial.reason;
+
+	return !level->found &&
+	       (reason == RL_PASS_AGGREGATE || reason == RL_PASS_OPEN || reason == RL_DROP_FULL);
+}
+
+/* It is held by its neighbourhood's bucket. */
+static bool is_aggregated(const struct rl_explain_level *level)
+{
+	return rl_explain_no_room(level) && level->trial.reason == RL_PASS_AGGREGATE;
+}
+
 /*
  * What the bucket owes, in units of the limit in force. One that no limit in force can read owes all that can
  * be owed.
@@ -222,14 +244,15 @@ void rl_explain_begin(const struct rl_snapshot *snapshot, const struct rl_explai
 static __u64 debt_of(const struct rl_limit *limit, enum rl_unit unit, const struct rl_explain_level *level,
 		     __u64 now)
 {
+	const struct rl_buckets *buckets = is_aggregated(level) ? &level->trial.buckets : &level->buckets;
 	struct rl_bucket seen = {
-	    .word = level->buckets.word[unit],
-	    .gen = (__u32)level->buckets.version,
-	    .stamp = level->buckets.stamp,
+	    .word = buckets->word[unit],
+	    .gen = (__u32)buckets->version,
+	    .stamp = buckets->stamp,
 	};
 	__u64 debt = 0;
 
-	if (!level->found || !seen.word)
+	if (!seen.word)
 		return 0;
 	if (rl_gcra_present(limit, &seen))
 		return rl_gcra_debt(&seen, limit->rate[unit].shift, limit->rate[unit].owed, now);
@@ -271,6 +294,23 @@ static struct rl_explain_unit explain_unit(const struct rl_explain *explain,
 	return out;
 }
 
+/* Without room a full bucket is given as soon as there is some; until then a neighbourhood's has its say, or none. */
+static void finish_without_room(struct rl_explain_level *level)
+{
+	__u64 room = level->trial.room;
+
+	if (is_aggregated(level)) {
+		if (level->wait != RL_EXPLAIN_NEVER && room < level->wait)
+			level->wait = room;
+		return;
+	}
+	if (level->trial.reason == RL_PASS_OPEN)
+		level->wait = 0;
+	else if (room > level->wait)
+		level->wait = room;
+	memset(level->unit, 0, sizeof(level->unit));
+}
+
 static void finish_level(const struct rl_explain *explain, struct rl_explain_level *level, __u64 now)
 {
 	level->wait = 0;
@@ -279,10 +319,42 @@ static void finish_level(const struct rl_explain *explain, struct rl_explain_lev
 		if (level->unit[unit].wait > level->wait)
 			level->wait = level->unit[unit].wait;
 	}
+	if (rl_explain_no_room(level))
+		finish_without_room(level);
 }
 
-/* A level's say on one device: the first that drops has it, and before that the first that would. */
-static void judge(struct rl_explain_device *device, const struct rl_explain_level *level)
+static bool in_shadow(const struct rl_explain_device *device, const struct rl_limit *limit)
+{
+	return (limit->flags & RL_LIMIT_SHADOW) || (device->device->attached.device.flags & RL_DEVICE_SHADOW);
+}
+
+/* A limit refuses the packet for so long: the first that drops it has its say, and before that the first that would. */
+static void refuse(struct rl_explain_device *device, const struct rl_limit *limit, enum rl_reason drop,
+		   __u64 wait)
+{
+	if (in_shadow(device, limit)) {
+		if (!rl_reason_drops(device->reason) && !rl_reason_shadows(device->reason))
+			device->reason = rl_reason_shadow(drop);
+		return;
+	}
+	if (!rl_reason_drops(device->reason))
+		device->reason = drop;
+	if (wait > device->wait)
+		device->wait = wait;
+}
+
+/* What comes of giving a level's source its place; the packet path does that for all levels before it looks at a bucket. */
+static void judge_place(struct rl_explain_device *device, const struct rl_explain_level *level)
+{
+	if (!rl_explain_no_room(level))
+		return;
+	if (level->trial.reason == RL_DROP_FULL)
+		refuse(device, &level->limit->limit, RL_DROP_FULL, level->wait);
+	else if (!rl_reason_drops(device->reason) && !rl_reason_shadows(device->reason))
+		device->reason = level->trial.reason;
+}
+
+static void judge_bucket(struct rl_explain_device *device, const struct rl_explain_level *level)
 {
 	static const enum rl_reason drops[RL_LEVELS] = {
 	    [RL_LEVEL_SOURCE] = RL_DROP_SOURCE, [RL_LEVEL_CLASS] = RL_DROP_CLASS,
@@ -290,38 +362,41 @@ static void judge(struct rl_explain_device *device, const struct rl_explain_leve
 	    [RL_LEVEL_NEW] = RL_DROP_NEW,
 	};
 	const struct rl_limit *limit = &level->limit->limit;
-	bool shadow =
-	    (limit->flags & RL_LIMIT_SHADOW) || (device->device->attached.device.flags & RL_DEVICE_SHADOW);
-	enum rl_reason reason = drops[limit->level];
 
 	if (device->reason == RL_PASS_NO_LIMIT)
 		device->reason = RL_PASS_LIMIT;
-	if (!level->wait)
+	if (!level->wait || (rl_explain_no_room(level) && level->trial.reason == RL_DROP_FULL))
 		return;
-	if (shadow) {
-		if (!rl_reason_drops(device->reason) && !rl_reason_shadows(device->reason))
-			device->reason = rl_reason_shadow(reason);
-		return;
-	}
-	if (!rl_reason_drops(device->reason))
-		device->reason = reason;
-	if (level->wait > device->wait)
-		device->wait = level->wait;
+	refuse(device, limit, is_aggregated(level) ? RL_DROP_AGGREGATE : drops[limit->level], level->wait);
 }
 
 static void deny(struct rl_explain_device *device, const struct rl_limit *limit)
 {
-	bool shadow =
-	    (limit->flags & RL_LIMIT_SHADOW) || (device->device->attached.device.flags & RL_DEVICE_SHADOW);
+	bool shadow = in_shadow(device, limit);
 
 	device->reason = shadow ? RL_SHADOW_DENIED : RL_DROP_DENIED;
 	device->wait = shadow ? 0 : RL_EXPLAIN_NEVER;
 }
 
+/* The levels of the source itself, `new` first. What that in shadow doesn't grant a bucket is held by none of them. */
+static void judge_source(const struct rl_explain *explain, struct rl_explain_device *device)
+{
+	const struct rl_explain_level *fresh = rl_explain_new(explain);
+	size_t count = explain->level_count - (fresh ? 1 : 0), first = 0;
+
+	if (fresh)
+		judge_bucket(device, fresh);
+	if (fresh && fresh->wait && in_shadow(device, &fresh->limit->limit))
+		while (first < count && explain->level[first].limit->limit.level != RL_LEVEL_TENANT)
+			first++;
+	for (size_t i = first; i < count; i++)
+		judge_place(device, &explain->level[i]);
+	for (size_t i = first; i < count; i++)
+		judge_bucket(device, &explain->level[i]);
+}
+
 static void finish_device(const struct rl_explain *explain, struct rl_explain_device *device, __u64 now)
 {
-	const struct rl_explain_level *fresh = NULL;
-
 	if (device->level.limit)
 		finish_level(explain, &device->level, now);
 	device->wait = 0;
@@ -336,24 +411,15 @@ static void finish_device(const struct rl_explain *explain, struct rl_explain_de
 		return;
 	}
 	device->reason = RL_PASS_NO_LIMIT;
-	for (size_t i = 0; i < explain->level_count; i++)
-		if (explain->level[i].limit->limit.level == RL_LEVEL_NEW)
-			fresh = &explain->level[i];
-	if (fresh)
-		judge(device, fresh);
-	for (size_t i = 0; i < explain->level_count; i++)
-		if (&explain->level[i] != fresh)
-			judge(device, &explain->level[i]);
+	judge_source(explain, device);
 	if (device->level.limit)
-		judge(device, &device->level);
+		judge_bucket(device, &device->level);
 }
 
 void rl_explain_finish(struct rl_explain *explain, __u64 now)
 {
-	size_t last = explain->level_count - 1;
-
 	/* A source that has its bucket asks nothing of `new`. */
-	if (explain->level_count && explain->level[last].limit->limit.level == RL_LEVEL_NEW &&
+	if (rl_explain_new(explain) &&
 	    (explain->level[0].found || explain->limit->limit.flags & RL_LIMIT_OWN_BUCKET))
 		explain->level_count--;
 	for (size_t i = 0; i < explain->level_count; i++)

@@ -4,17 +4,19 @@
  * when it would pass. Pure, in two steps: the limits from a snapshot, then, once their buckets are read, the
  * rest.
  *
- * The same order and arithmetic as the packet path's: a source that has no bucket yet takes one from `new`;
- * then source, classes, tenant, device. All are looked at, and the first that has too little gives the reason.
+ * The same order and arithmetic as the packet path's: a source that has no bucket yet takes one from `new`, and is then given
+ * a place, if there is room (trial.h); likewise its classes. Then source, classes, tenant, device: all are looked at, and the
+ * first that has too little gives the reason.
  */
 #ifndef RL_EXPLAIN_H
 #define RL_EXPLAIN_H
 
 #include "snapshot.h"
+#include "trial.h"
 
 #define RL_EXPLAIN_LEVELS (RL_MAX_CLASSES + 3)	   /* source, classes, tenant, new */
 #define RL_EXPLAIN_WIDER  (RL_PREFIX_MAX_BITS + 1) /* prefixes that can be around one address */
-#define RL_EXPLAIN_NEVER  (~0ULL)
+#define RL_EXPLAIN_NEVER  RL_TRIAL_NEVER
 #define RL_EXPLAIN_BYTES  60 /* of a packet where nothing else is said: the smallest frame */
 
 struct rl_explain_packet {
@@ -63,12 +65,15 @@ struct rl_explain_unit {
 struct rl_explain_level {
 	const struct rl_limit_stats *limit; /* in the snapshot; NULL: none (a device's) */
 	/* Filled in between the two steps. */
-	bool found; /* it has a bucket; the one that it would get is full */
+	bool found; /* it has a bucket */
+	struct rl_trial
+	    trial; /* otherwise, of source and classes in a table: what then. All zero: it is given a full one */
 	struct rl_buckets buckets;
 	struct rl_tally tally; /* of the source */
-	/* Computed. */
+	/* Computed. Without room for the source: its neighbourhood's; no unit is limited where it has none either. */
 	struct rl_explain_unit unit[RL_UNITS];
-	__u64 wait; /* the longer of the units' */
+	__u64
+	    wait; /* ns until it admits the packet: the longer of the units', or less where there is room before */
 };
 
 struct rl_explain_device {
@@ -88,6 +93,7 @@ struct rl_explain {
 	struct rl_prefix source;		  /* the address cut to what has one bucket */
 	__u32 cost; /* packet tokens, in all buckets but those of classes and `new` */
 	enum rl_priority priority;
+	enum rl_when_full when_full; /* what becomes of sources without room */
 	/*
 	 * level[0] is the source's where it is limited; then classes, tenant, and last `new` where the source has no
 	 * bucket.
@@ -106,8 +112,14 @@ struct rl_explain {
 void rl_explain_begin(const struct rl_snapshot *snapshot, const struct rl_explain_packet *packet,
 		      const struct rl_device_stats *only, struct rl_explain *out);
 
-/* Once `found`, `buckets` and `tally` of each level are filled in. `now`: CLOCK_MONOTONIC, ns. */
+/* Once `found`, `trial`, `buckets` and `tally` of each level are filled in. `now`: CLOCK_MONOTONIC, ns. */
 void rl_explain_finish(struct rl_explain *explain, __u64 now);
+
+/* The level of `new`, where the source has no bucket and asks for one; or NULL. */
+const struct rl_explain_level *rl_explain_new(const struct rl_explain *explain);
+
+/* The table has no room for the level's source, which has no bucket. */
+bool rl_explain_no_room(const struct rl_explain_level *level);
 
 const char *
 rl_explain_why_name(enum rl_explain_why why);	/* "longest_prefix", "allowed", "denied", "no_prefix" */

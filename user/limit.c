@@ -135,10 +135,17 @@ static __u64 largest_burst(const struct rl_rate *rate, __u64 smallest)
 	return (__u64)(((u128)((RL_GCRA_BURST_MAX - 1) >> SHIFT_MIN) << RL_GCRA_FRAC) / rate->mult);
 }
 
-/* Parts of RL_RESERVE_WHOLE that are kept from the lowest priority. They nest, so that is all of them. */
+/* Parts of RL_RESERVE_WHOLE that are kept from a priority. They nest. */
+static __u32 reserved_from(const struct rl_terms *terms, enum rl_priority priority)
+{
+	return (priority > RL_PRIORITY_HIGH ? terms->reserve[RL_PRIORITY_HIGH] : 0U) +
+	       (priority > RL_PRIORITY_NORMAL ? terms->reserve[RL_PRIORITY_NORMAL] : 0U);
+}
+
+/* From the lowest: all of them. */
 static __u32 reserved(const struct rl_terms *terms)
 {
-	return (__u32)terms->reserve[0] + terms->reserve[1];
+	return reserved_from(terms, RL_PRIORITY_LOW);
 }
 
 /* What is kept of a burst: rounded up, so that who is kept from it never gets more than stated. At most the burst. */
@@ -169,19 +176,24 @@ static __u64 dearest_packet(const struct rl_terms *terms, enum rl_unit unit)
 }
 
 /*
- * The smallest burst of which the lowest priority can still send the dearest packet; the reserve is less than the whole.
- * In coarse units, as all of it is counted: first the time that leaves so much, by kept_of(), then the tokens that fill it,
+ * The smallest burst that holds `tokens` beside what is kept of it, `parts` of RL_RESERVE_WHOLE and less than all of it. In
+ * coarse units, as all of it is counted: first the time that leaves so much, by kept_of(), then the tokens that fill it,
  * by burst_time().
  */
-static __u64 least_burst(const struct rl_terms *terms, enum rl_unit unit, const struct rl_rate *rate)
+static __u64 burst_beside(enum rl_unit unit, const struct rl_rate *rate, __u64 tokens, __u32 parts)
 {
-	u128 packet = burst_time(rate, dearest_packet(terms, unit), unit_of[unit].smallest) >> SHIFT_MIN;
-	u128 time =
-	    divide_up(packet * RL_RESERVE_WHOLE, RL_RESERVE_WHOLE - reserved(terms)); /* < 2^(58 + 14) */
+	u128 packet = burst_time(rate, tokens, unit_of[unit].smallest) >> SHIFT_MIN;
+	u128 time = divide_up(packet * RL_RESERVE_WHOLE, RL_RESERVE_WHOLE - parts); /* < 2^(58 + 14) */
 
 	if (unit == RL_PACKETS)
 		return (__u64)divide_up(time, rl_gcra_cost(rate, 1) >> SHIFT_MIN);
 	return (__u64)(((time - 1) << RL_GCRA_FRAC) / rate->mult + 1); /* the last unit is begun */
+}
+
+/* The smallest burst of which the lowest priority can still send the dearest packet. */
+static __u64 least_burst(const struct rl_terms *terms, enum rl_unit unit, const struct rl_rate *rate)
+{
+	return burst_beside(unit, rate, dearest_packet(terms, unit), reserved(terms));
 }
 
 static int refuse_rate(enum rl_unit unit, struct rl_error *err)
@@ -275,8 +287,9 @@ static int compute_unit(const struct rl_terms *terms, enum rl_unit unit, struct 
 		    rl_rate_compute(tokens, unit_of[unit].per_seconds, burst, unit_of[unit].smallest, &rate);
 	if (ret)
 		return ret;
-	rate.kept[RL_PRIORITY_NORMAL] = (__u64)kept_of(rate.burst, terms->reserve[0]);
-	rate.kept[RL_PRIORITY_LOW] = (__u64)kept_of(rate.burst, reserved(terms));
+	for (int priority = 0; priority < RL_PRIORITIES; priority++)
+		rate.kept[priority] =
+		    (__u64)kept_of(rate.burst, reserved_from(terms, (enum rl_priority)priority));
 	*out = rate;
 	return 0;
 }
@@ -370,6 +383,41 @@ int rl_terms_complete(const struct rl_target *target, struct rl_terms *terms, st
 		return ret;
 	*terms = complete;
 	return 0;
+}
+
+static int refuse_dear(const struct rl_limit *payer, const struct rl_cost *cost, enum rl_priority priority,
+		       const struct rl_limit *shared, const struct rl_rate *rate, struct rl_error *err)
+{
+	const struct rl_terms *terms = &shared->terms;
+	__u64 most = (rate->burst - rate->kept[priority]) / rl_gcra_cost(rate, 1);
+	__u64 least = burst_beside(RL_PACKETS, rate, cost->tokens, reserved_from(terms, priority));
+	char class[RL_CLASS_TEXT], target[RL_TARGET_TEXT], whose[RL_TARGET_TEXT], reserve[RL_RESERVE_TEXT];
+	char burst[RL_UNIT_TEXT], wanted[RL_UNIT_TEXT];
+
+	rl_target_print(&shared->target, whose);
+	rl_reserve_print(terms, reserve);
+	return rl_error_set(
+	    err, RL_ERROR_USAGE, ERANGE,
+	    "cost %s=%u of %s is more than the bucket of %s ever holds for priority %s, %llu (burst %s%s%s): such "
+	    "packets would never pass; expected a cost of at most %llu, or a burst of %s of at least %s",
+	    rl_class_print(&cost->class, class), cost->tokens, rl_target_print(&payer->target, target), whose,
+	    rl_priority_name(priority), most, rl_burst_print_packets(terms->burst_packets, burst),
+	    *reserve ? ", reserve " : "", reserve, most, whose, rl_burst_print_packets(least, wanted));
+}
+
+int rl_cost_check(const struct rl_limit *payer, enum rl_priority priority, const struct rl_limit *shared,
+		  struct rl_error *err)
+{
+	const struct rl_cost *cost = dearest_cost(&payer->terms);
+	struct rl_rate rate;
+	int ret;
+
+	if (!cost)
+		return 0; /* one token is in every bucket, for every priority: rl_terms_complete() */
+	ret = compute_unit(&shared->terms, RL_PACKETS, &rate, err);
+	if (ret || !rate.mult || rl_gcra_cost(&rate, cost->tokens) <= rate.burst - rate.kept[priority])
+		return ret;
+	return refuse_dear(payer, cost, priority, shared, &rate, err);
 }
 
 static const char *print_rates(const struct rl_terms *terms, char buf[RL_TERMS_TEXT])

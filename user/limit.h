@@ -39,6 +39,13 @@
  */
 int rl_terms_complete(const struct rl_target *target, struct rl_terms *terms, struct rl_error *err);
 
+/*
+ * Can a prefix's dearest packet ever pass a bucket that it shares with others, a tenant's or a device's, of which a reserve
+ * may keep some from its priority? RL_ERROR_USAGE where it can't. Of both limits only target and (complete) terms count.
+ */
+int rl_cost_check(const struct rl_limit *payer, enum rl_priority priority, const struct rl_limit *shared,
+		  struct rl_error *err);
+
 /* "1kpps burst 2000p and 10mbit burst 256kb, tenant acme, shadow", "allow", for people: all that was said but target and
  * class. Returns buf. */
 #define RL_TERMS_TEXT 560

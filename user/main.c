@@ -35,7 +35,8 @@ static void help_print(void)
 		printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
 	printf("  %-10s %s\n  %-10s %s\n\n", "help", "this text; `help COMMAND` tells more of one",
 	       "--version", "the version");
-	printf("Exit codes: 0 done, 1 wrong usage, 2 the kernel refused, 3 not attached.\n");
+	printf(
+	    "Exit codes: 0 done, 1 wrong usage, 2 the kernel refused or there is no room left, 3 not attached.\n");
 }
 
 static void command_help_print(const struct rl_command *command)
@@ -58,11 +59,25 @@ static void command_help_print(const struct rl_command *command)
 	}
 }
 
-static int help_run(const char *name, struct rl_error *err)
+/* Words behind the last that has a place. */
+static int surplus_check(int argc, const char **argv, int max, const char *usage, struct rl_error *err)
 {
+	if (argc <= max)
+		return 0;
+	return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
+			    "too many arguments: \"%.64s\" has no place; usage: rl-agent %s", argv[max],
+			    usage);
+}
+
+static int help_run(int argc, const char **argv, struct rl_error *err)
+{
+	const char *name = argc > 2 ? argv[2] : NULL;
 	bool general = !name || !strcmp(name, "help") || !strcmp(name, "--help");
 	const struct rl_command *command = general ? NULL : command_find(name);
+	int rc = surplus_check(argc, argv, 3, "help [COMMAND]", err);
 
+	if (rc)
+		return rc;
 	if (!general && !command)
 		return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
 				    "there is no command \"%s\": `rl-agent help` lists them", name);
@@ -71,6 +86,15 @@ static int help_run(const char *name, struct rl_error *err)
 	else
 		help_print();
 	return 0;
+}
+
+static int version_run(int argc, const char **argv, struct rl_error *err)
+{
+	int rc = surplus_check(argc, argv, 2, "--version", err);
+
+	if (!rc)
+		printf("rl-agent %s\n", RL_VERSION);
+	return rc;
 }
 
 /* Is there a -c among the short options, or the long one? Also where parsing stopped before it got there. */
@@ -89,24 +113,25 @@ static int dispatch(int argc, const char **argv, struct rl_error *err)
 {
 	const char *name = argc > 1 ? argv[1] : NULL;
 	const struct rl_command *command;
+	int rc;
 
 	if (!name) {
 		help_print();
 		return rl_error_set(err, RL_ERROR_USAGE, EINVAL, "a command is missing");
 	}
-	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
-		printf("rl-agent %s\n", RL_VERSION);
-		return 0;
-	}
+	if (!strcmp(name, "--version") || !strcmp(name, "-V"))
+		return version_run(argc, argv, err);
 	if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
-		return help_run(argc > 2 ? argv[2] : NULL, err);
+		return help_run(argc, argv, err);
 	command = command_find(name);
 	if (!command)
 		return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
 				    "there is no command \"%s\": `rl-agent help` lists them", name);
 	if (argc > 2 && (!strcmp(argv[2], "--help") || !strcmp(argv[2], "-h"))) {
-		command_help_print(command);
-		return 0;
+		rc = surplus_check(argc, argv, 3, "COMMAND --help", err);
+		if (!rc)
+			command_help_print(command);
+		return rc;
 	}
 	return command->run(argc - 1, argv + 1, err);
 }

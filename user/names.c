@@ -73,19 +73,6 @@ int rl_names_leave(const struct rl_heads *heads, const struct rl_target *target,
 	return rc;
 }
 
-static bool is_attached(const struct rl_state *state, const char *name)
-{
-	for (__u32 i = 0; i < RL_MAX_DEVICES; i++) {
-		struct rl_device device;
-
-		if (bpf_map_lookup_elem(state->map[RL_MAP_DEVICES], &i, &device) == 0 &&
-		    (device.flags & RL_DEVICE_ATTACHED) &&
-		    strncmp(device.name, name, sizeof(device.name)) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* Is this general limit in reach? Slots that were given back have their last cell still. */
 static bool is_reached(const struct rl_heads *heads, const struct rl_limit *limit)
 {
@@ -148,15 +135,8 @@ int rl_names_set(const struct rl_heads *heads, const struct rl_target *target, c
 {
 	struct rl_limit old, limit;
 	bool there = rl_names_find(heads, target, &old);
-	int rc;
+	int rc = rl_limit_compute(target, terms, there ? &old : NULL, 0, 0, now, &limit, err);
 
-	if (target->kind == RL_TARGET_DEVICE && !there && !is_attached(heads->state, target->name))
-		return rl_error_set(
-		    err, RL_ERROR_USAGE, ENOENT,
-		    "the device \"%s\" isn't attached, and a limit would hold nothing: `rl-agent attach "
-		    "%s` first; `rl-agent status` shows what is attached",
-		    target->name, target->name);
-	rc = rl_limit_compute(target, terms, there ? &old : NULL, 0, 0, now, &limit, err);
 	if (!rc)
 		rc = there ? rl_room_replace(heads, &limit, err) : named_enter(heads, target, &limit, err);
 	if (!rc)

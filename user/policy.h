@@ -39,7 +39,8 @@ int rl_policy_read(const struct rl_state *state, struct rl_limit **out, size_t *
 
 /*
  * Give `target` (terms->class: that class of it) these complete terms: a new limit, or the one it has changed in place. A
- * class of a prefix that has no general limit makes one without a rate. -ENOENT for a device that isn't attached.
+ * class of a prefix that has no general limit makes one without a rate. Whether others contradict it, rl_policy_check
+ * tells, and whether a device is attached, the devices' map (attached.h).
  */
 int rl_policy_set(const struct rl_state *state, const struct rl_target *target, const struct rl_terms *terms,
 		  __u64 now, struct rl_error *err);
@@ -47,6 +48,14 @@ int rl_policy_set(const struct rl_state *state, const struct rl_target *target, 
 /* Delete one class limit, or with NULL all that the target has. -ENOENT with RL_ERROR_USAGE where there is none. */
 int rl_policy_delete(const struct rl_state *state, const struct rl_target *target,
 		     const struct rl_class *class, __u64 now, struct rl_error *err);
+
+/*
+ * Would limits contradict each other if this one had these terms, or with NULL none? RL_ERROR_USAGE, with the reason, where
+ * a packet would cost more than its tenant's bucket or any device's, attached or not, can ever hold for its priority.
+ * Commands ask before they change anything, under the lock. Takes long only where there are costs at all.
+ */
+int rl_policy_check(const struct rl_state *state, const struct rl_target *target,
+		    const struct rl_class *class, const struct rl_terms *terms, struct rl_error *err);
 
 /* The limit of this very target (class NULL: the general one). False where there is none. */
 bool rl_policy_find(const struct rl_state *state, const struct rl_target *target,

@@ -307,7 +307,7 @@ static int class_check(const struct rl_limit *general, struct rl_error *err)
 		    text, general->action == RL_ACTION_ALLOW ? "allowed" : "denied", text, text);
 	if (general->class_count >= RL_MAX_CLASSES)
 		return rl_error_set(
-		    err, RL_ERROR_USAGE, ENOSPC,
+		    err, RL_ERROR_KERNEL, E2BIG,
 		    "%s has %d classes with limits of their own already, and that is the most: delete one "
 		    "with `rl-agent del-limit %s --class CLASS`",
 		    text, RL_MAX_CLASSES, text);

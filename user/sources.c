@@ -17,6 +17,7 @@ static inline __u64 rl_now(void)
 	return rl_clock_ns();
 }
 
+#include "../bpf/rl_job.h"
 #include "../bpf/rl_table.h"
 
 #define CHUNK 16384 /* entries of one batch read: 1.7 MB of keys and values */
@@ -263,6 +264,32 @@ int rl_sources_read(struct rl_sources *sources, rl_source_use use, void *context
 			rc = table_read(table, use, context);
 	}
 	return rc;
+}
+
+int rl_sources_row(struct rl_sources *sources, __u32 where, __u32 index, struct rl_row *row,
+		   struct rl_row_address *address, struct rl_error *err)
+{
+	const struct rl_source_table *table;
+	const struct rl_row *rows;
+	int rc;
+
+	if (where == RL_AT_GROUPS)
+		return bpf_map_lookup_elem(sources->state->map[RL_MAP_GROUPS], &index, row)
+			   ? read_failed(err, RL_MAP_GROUPS, errno)
+			   : 0;
+	rc = table_get(sources, where == RL_AT_ROWS6 ? 6 : 4, &table, err);
+	if (rc)
+		return rc;
+	if (index >= table->rows.entries)
+		return read_failed(err, where == RL_AT_ROWS6 ? RL_MAP_ROWS6 : RL_MAP_ROWS4, ENOENT);
+	rows = table->rows.base;
+	for (int at = 0; at < RL_ROW; at++) {
+		row->key[at] = rl_word_read(&rows[index].key[at]);
+		row->buckets[at] = read_buckets(&rows[index].buckets[at]);
+	}
+	if (where == RL_AT_ROWS6)
+		*address = ((const struct rl_row_address *)table->addresses.base)[index];
+	return 0;
 }
 
 unsigned int rl_source_bits(const struct rl_limit *limit, __u8 family)

@@ -4,8 +4,8 @@
  * no lock and changes nothing; sources may come and go meanwhile. One that is there all the time is read
  * exactly once, and no source is given another's counts.
  */
-#ifndef RL_SOURCES_H
-#define RL_SOURCES_H
+#ifndef RL_USER_SOURCES_H
+#define RL_USER_SOURCES_H /* bpf/rl_sources.h has the other name */
 
 #include "mapping.h"
 
@@ -49,6 +49,10 @@ int rl_sources_read(struct rl_sources *sources, rl_source_use use, void *context
  */
 int rl_sources_find(struct rl_sources *sources, const struct rl_limit *limit, const struct rl_prefix *source,
 		    struct rl_source_place *out, bool *found, struct rl_error *err);
+
+/* A copy of row `index` of ROWS4, ROWS6 or GROUPS (enum rl_where); *address is set for ROWS6 alone. For the store `table`. */
+int rl_sources_row(struct rl_sources *sources, __u32 where, __u32 index, struct rl_row *row,
+		   struct rl_row_address *address, struct rl_error *err);
 
 /* Bits of an address that are one source under the limit. */
 unsigned int rl_source_bits(const struct rl_limit *limit, __u8 family);

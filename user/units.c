@@ -28,13 +28,15 @@ struct unit {
 struct hint {
 	const char *name;
 	const char *why;
-	const char *instead; /* the unit to write behind the same number, or NULL */
+	const char *instead; /* the unit to write behind the very same number, or NULL */
 };
 
 struct quantity {
 	const char *what;
 	const char *expected;
-	const char *whole[RL_UNITS];
+	const char *whole[RL_UNITS];   /* what a value is a whole number of, "" where that says nothing */
+	const char *suggest[RL_UNITS]; /* what follows a suggestion: whom it is for */
+	__u64 least[RL_UNITS], most[RL_UNITS];
 	const struct unit *units;
 	const struct hint *hints;
 };
@@ -54,7 +56,9 @@ static const struct unit rate_units[] = {
 };
 
 static const struct hint rate_hints[] = {
-    {"bit", "is too fine: bits are written in thousands", "kbit"},
+    {"bit",
+     "is no unit here: bits are written in thousands, and 1kbit, 1000 bits a second, is the lowest rate",
+     NULL},
     {"bps", "means bits to some tools and bytes to others; 1kbit is 1000 bits a second", NULL},
     {"kbps", "means bits to some tools and bytes to others", "kbit"},
     {"mbps", "means bits to some tools and bytes to others", "mbit"},
@@ -63,17 +67,17 @@ static const struct hint rate_hints[] = {
     {"kb", "means bits to some tools and bytes to others", "kbit"},
     {"mb", "means bits to some tools and bytes to others", "mbit"},
     {"gb", "means bits to some tools and bytes to others", "gbit"},
-    {"kib", "is a size, as of a burst; rates are in bits", "kbit"},
-    {"mib", "is a size, as of a burst; rates are in bits", "mbit"},
-    {"gib", "is a size, as of a burst; rates are in bits", "gbit"},
-    {"kibit", "is not used: rates go in steps of 1000", "kbit"},
-    {"mibit", "is not used: rates go in steps of 1000", "mbit"},
-    {"gibit", "is not used: rates go in steps of 1000", "gbit"},
-    {"tbit", "is beyond the highest rate, 800gbit", NULL},
-    {"k", "could be packets or bits: kpps and kbit tell them apart", "kpps"},
-    {"m", "could be packets or bits: mpps and mbit tell them apart", "mpps"},
+    {"kib", "is a size, as of a burst; rates are in bits, and 1kib is 8.192kbit", NULL},
+    {"mib", "is a size, as of a burst; rates are in bits, and 1mib is 8.388608mbit", NULL},
+    {"gib", "is a size, as of a burst; rates are in bits, and 1gib is 8.589934592gbit", NULL},
+    {"kibit", "is not used: rates go in steps of 1000, and 1kibit is 1.024kbit", NULL},
+    {"mibit", "is not used: rates go in steps of 1000, and 1mibit is 1.048576mbit", NULL},
+    {"gibit", "is not used: rates go in steps of 1000, and 1gibit is 1.073741824gbit", NULL},
+    {"tbit", "is not used: 1tbit is 1000gbit, and 800gbit is the highest rate", NULL},
+    {"k", "could be packets or bits: kpps and kbit tell them apart", NULL},
+    {"m", "could be packets or bits: mpps and mbit tell them apart", NULL},
     {"g", "could be packets or bits: gbit is 10^9 bits a second", "gbit"},
-    {"gpps", "is beyond the highest rate, 148.8mpps", NULL},
+    {"gpps", "is not used: 1gpps is 1000mpps, and 148.8mpps is the highest rate", NULL},
     {"p", "is an amount, as of a burst", "pps"},
     {"p/s", "is written differently", "pps"},
     {"/sec", "is written shorter", "/s"},
@@ -90,7 +94,10 @@ static const struct quantity rate_quantity = {
     .what = "rate",
     .expected = "a number with a unit: pps, kpps, mpps, /s, /m, /h for packets, from 1/h to 148.8mpps; "
 		"kbit, mbit, gbit for bits a second, from 1kbit to 800gbit",
-    .whole = {"packets an hour", "bits a second"},
+    .whole = {" of packets an hour", " of bits a second"},
+    .suggest = {" for packets", " for bits"},
+    .least = {RL_PACKETS_PER_HOUR_MIN, RL_BITS_MIN},
+    .most = {RL_PACKETS_PER_HOUR_MAX, RL_BITS_MAX},
     .units = rate_units,
     .hints = rate_hints,
 };
@@ -137,7 +144,10 @@ static const struct quantity burst_quantity = {
     .expected =
 	"an amount of packets: 200, 200p, 2k, 2m; or of bytes: 64kb, 64mb (steps of 1000), 64kib, 64mib "
 	"(steps of 1024); from 1 to 10^15",
-    .whole = {"packets", "bytes"},
+    .whole = {" of packets", " of bytes"},
+    .suggest = {" for packets", " for bytes"},
+    .least = {1, 1},
+    .most = {BURST_MAX, BURST_MAX},
     .units = burst_units,
     .hints = burst_hints,
 };
@@ -150,8 +160,8 @@ static const struct unit count_units[] = {
 };
 
 static const struct hint count_hints[] = {
-    {"ki", "is not used: counts go in steps of 1000", "k"},
-    {"mi", "is not used: counts go in steps of 1000", "m"},
+    {"ki", "is not used: counts go in steps of 1000, and 1ki is 1024", NULL},
+    {"mi", "is not used: counts go in steps of 1000, and 1mi is 1048576", NULL},
     {"g", "is not used: 1000m is 10^9", NULL},
     {0},
 };
@@ -230,26 +240,42 @@ static const struct hint *find_hint(const struct quantity *quantity, const char 
 	return NULL;
 }
 
-/* Say what is wrong with a unit that isn't one of the quantity's. */
-static int refuse_unit(struct rl_error *err, const struct quantity *quantity, const char *text, size_t digits)
+static bool is_in_range(const struct quantity *quantity, enum rl_unit counts, __u64 value)
 {
-	const char *name = text + digits;
+	return value >= quantity->least[counts] && value <= quantity->most[counts];
+}
+
+/* ": write 10pps for packets", or nothing where that wouldn't be accepted either. */
+static void suggest(const struct quantity *quantity, const char *text, const struct number *number,
+		    const char *name, char *buf, size_t size)
+{
+	const struct unit *unit = name ? find_unit(quantity, name, false) : NULL;
+	__u64 value;
+
+	buf[0] = '\0';
+	if (unit && !scale_number(number, unit->factor, &value) && is_in_range(quantity, unit->counts, value))
+		snprintf(buf, size, ": write %.*s%s%s", (int)number->length, text, unit->name,
+			 quantity->suggest[unit->counts]);
+}
+
+/* Say what is wrong with a unit that isn't one of the quantity's. */
+static int refuse_unit(struct rl_error *err, const struct quantity *quantity, const char *text,
+		       const struct number *number)
+{
+	const char *name = text + number->length;
 	const struct unit *unit = find_unit(quantity, name, true);
 	const struct hint *hint = find_hint(quantity, name);
-	int length = digits < TEXT_SHOWN ? (int)digits : TEXT_SHOWN;
+	const char *instead = unit ? unit->name : hint ? hint->instead : *name ? NULL : "pps";
+	char advice[80]; /* a number has at most DIGITS_MAX digits and a point */
 
+	suggest(quantity, text, number, instead, advice, sizeof(advice));
 	if (!*name) /* only rates need one */
-		return refuse(err, quantity, text, EINVAL,
-			      "%.*s has no unit: write %.*spps for packets a second or %.*skbit for bits",
-			      length, text, length, text, length, text);
+		return refuse(err, quantity, text, EINVAL, "it has no unit%s; 1kbit is 1000 bits a second",
+			      advice);
 	if (unit)
-		return refuse(err, quantity, text, EINVAL, "units are lower case: write %.*s%s", length, text,
-			      unit->name);
-	if (hint && hint->instead)
-		return refuse(err, quantity, text, EINVAL, "\"%s\" %s: write %.*s%s", name, hint->why, length,
-			      text, hint->instead);
+		return refuse(err, quantity, text, EINVAL, "units are lower case%s", advice);
 	if (hint)
-		return refuse(err, quantity, text, EINVAL, "\"%s\" %s", name, hint->why);
+		return refuse(err, quantity, text, EINVAL, "\"%s\" %s%s", name, hint->why, advice);
 	if (isspace((unsigned char)*name))
 		return refuse(err, quantity, text, EINVAL,
 			      "a unit stands directly behind its number, without a space");
@@ -271,10 +297,12 @@ static int parse_quantity(const struct quantity *quantity, const char *text, enu
 		return refuse(err, quantity, text, EINVAL, "it %s", fault);
 	unit = find_unit(quantity, text + number.length, false);
 	if (!unit)
-		return refuse_unit(err, quantity, text, number.length);
+		return refuse_unit(err, quantity, text, &number);
 	if (scale_number(&number, unit->factor, &value))
-		return refuse(err, quantity, text, EINVAL, "it is not a whole number of %s",
+		return refuse(err, quantity, text, EINVAL, "it is not a whole number%s",
 			      quantity->whole[unit->counts]);
+	if (!is_in_range(quantity, unit->counts, value))
+		return refuse(err, quantity, text, ERANGE, "it is out of range");
 	*counts = unit->counts;
 	*out = value;
 	return 0;
@@ -282,8 +310,6 @@ static int parse_quantity(const struct quantity *quantity, const char *text, enu
 
 int rl_rate_parse(const char *text, struct rl_terms *terms, struct rl_error *err)
 {
-	static const __u64 least[RL_UNITS] = {RL_PACKETS_PER_HOUR_MIN, RL_BITS_MIN};
-	static const __u64 most[RL_UNITS] = {RL_PACKETS_PER_HOUR_MAX, RL_BITS_MAX};
 	enum rl_unit unit;
 	char given[RL_UNIT_TEXT];
 	__u64 value, *field;
@@ -291,8 +317,6 @@ int rl_rate_parse(const char *text, struct rl_terms *terms, struct rl_error *err
 
 	if (ret)
 		return ret;
-	if (value < least[unit] || value > most[unit])
-		return refuse(err, &rate_quantity, text, ERANGE, "it is out of range");
 	field = unit == RL_PACKETS ? &terms->packets_per_hour : &terms->bits_per_second;
 	if (*field)
 		return rl_error_set(
@@ -315,8 +339,6 @@ int rl_burst_parse(const char *text, struct rl_terms *terms, struct rl_error *er
 
 	if (ret)
 		return ret;
-	if (value < 1 || value > BURST_MAX)
-		return refuse(err, &burst_quantity, text, ERANGE, "it is out of range");
 	field = unit == RL_PACKETS ? &terms->burst_packets : &terms->burst_bytes;
 	if (*field)
 		return rl_error_set(
@@ -330,29 +352,30 @@ int rl_burst_parse(const char *text, struct rl_terms *terms, struct rl_error *er
 	return 0;
 }
 
-int rl_count_parse(const char *text, const char *what, __u64 max, __u64 *out, struct rl_error *err)
+int rl_count_between_parse(const char *text, const char *what, __u64 min, __u64 max, __u64 *out,
+			   struct rl_error *err)
 {
-	char expected[96];
-	struct quantity quantity = {
+	char expected[128];
+	const struct quantity quantity = {
 	    .what = what,
 	    .expected = expected,
-	    .whole = {what},
+	    .whole = {""},
+	    .suggest = {""},
+	    .least = {min},
+	    .most = {max},
 	    .units = count_units,
 	    .hints = count_hints,
 	};
 	enum rl_unit unit;
-	__u64 value;
-	int ret;
 
-	snprintf(expected, sizeof(expected), "a count from 1 to %llu, such as 200, 5k (10^3), 1m (10^6)",
-		 max);
-	ret = parse_quantity(&quantity, text, &unit, &value, err);
-	if (ret)
-		return ret;
-	if (value < 1 || value > max)
-		return refuse(err, &quantity, text, ERANGE, "it is out of range");
-	*out = value;
-	return 0;
+	snprintf(expected, sizeof(expected), "a count from %llu to %llu%s%s", min, max,
+		 max >= 5000 ? "; 5k is 5000" : "", max >= 1000000 ? ", 1m is 10^6" : "");
+	return parse_quantity(&quantity, text, &unit, out, err);
+}
+
+int rl_count_parse(const char *text, const char *what, __u64 max, __u64 *out, struct rl_error *err)
+{
+	return rl_count_between_parse(text, what, 1, max, out, err);
 }
 
 /* value / factor as an exact decimal with its unit, or an empty text where that takes too many decimals. */

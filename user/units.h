@@ -35,6 +35,10 @@ int rl_burst_parse(const char *text, struct rl_terms *terms, struct rl_error *er
 /* A count of things ("1000000", "1m") from 1 to max; `what` names it in the error. */
 int rl_count_parse(const char *text, const char *what, __u64 max, __u64 *out, struct rl_error *err);
 
+/* Likewise, from min on. */
+int rl_count_between_parse(const char *text, const char *what, __u64 min, __u64 max, __u64 *out,
+			   struct rl_error *err);
+
 /* The shortest exact form: "1kpps", "7/m", "1/h", "1.2gbit", "2000p", "64kib", "1.5kb". Returns buf. */
 const char *rl_rate_print_packets(__u64 per_hour, char buf[RL_UNIT_TEXT]);
 const char *rl_rate_print_bits(__u64 bits_per_second, char buf[RL_UNIT_TEXT]);

@@ -44,6 +44,12 @@ json_t *rl_view_stats_json(const struct rl_snapshot *snapshot);
 json_t *rl_view_status_json(const struct rl_view_status *status);
 json_t *rl_view_status_all_json(const struct rl_view_status *statuses, size_t count);
 json_t *rl_view_top_json(const struct rl_top *top, enum rl_top_by by);
+
+/*
+ * Of each level beside its limit: "has_bucket"; "no_room", what --when-full makes of a source that has none and for which the
+ * table has no room ("aggregate", "open", "closed"); "aggregate", the prefix whose bucket then holds it, which `packets` and
+ * `bytes` are about (both null where nothing does); "room_in_seconds", when there is room if nothing else comes.
+ */
 json_t *rl_view_explain_json(const struct rl_explain *explain);
 
 /* Print the object with a newline and let it go. -ENOMEM for NULL. */

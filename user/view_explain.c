@@ -70,9 +70,86 @@ static void print_packet(const struct rl_explain *explain, FILE *out)
 	fprintf(out, "; costs %u, priority %s\n", explain->cost, rl_priority_name((__u8)explain->priority));
 }
 
+/* A source for which the table has no room: what then, and until when. */
+static void print_no_room(const struct rl_explain *explain, const struct rl_explain_level *level, FILE *out)
+{
+	const struct rl_trial *trial = &level->trial;
+	const char *when_full = rl_when_full_name(explain->when_full);
+	char group[RL_PREFIX_TEXT], wait[WAIT_TEXT];
+
+	rl_prefix_print(&trial->group, group);
+	fputs("the table has no room for it, ", out);
+	if (trial->reason == RL_PASS_AGGREGATE)
+		fprintf(out, "so it shares the bucket of %s", group);
+	else if (trial->reason == RL_PASS_OPEN)
+		fputs("so no bucket holds it", out);
+	else if (explain->when_full == RL_FULL_AGGREGATE)
+		fprintf(out, "nor for a bucket of %s, so it is dropped", group);
+	else
+		fputs("so it is dropped", out);
+	fprintf(out, " (--when-full %s)", when_full);
+	if (trial->room != RL_TRIAL_NEVER)
+		fprintf(out, "; if nothing else comes, there is room %s", wait_text(trial->room, wait));
+	fputc('\n', out);
+}
+
+/* A new source isn't given a bucket now. */
+static bool is_refused(const struct rl_explain *explain)
+{
+	const struct rl_explain_level *fresh = rl_explain_new(explain);
+
+	return fresh && fresh->wait;
+}
+
+static void print_bucket(const struct rl_explain *explain, const struct rl_explain_level *level, FILE *out)
+{
+	const struct rl_tally *tally = &level->tally;
+	char wait[WAIT_TEXT];
+
+	if (level->found)
+		fprintf(out, "%" PRIu64 " packets passed, %" PRIu64 " dropped, %" PRIu64 " in shadow\n",
+			(uint64_t)tally->passed.packets, (uint64_t)tally->dropped.packets,
+			(uint64_t)tally->shadow.packets);
+	else if (is_refused(explain))
+		fprintf(out, "without a bucket: a new source isn't given one now, `new` has a token %s\n",
+			wait_text(rl_explain_new(explain)->wait, wait));
+	else if (rl_explain_no_room(level))
+		print_no_room(explain, level, out);
+	else
+		fputs("without a bucket yet: it will be given a full one\n", out);
+}
+
+/* Its classes have buckets of their own, for which there may be no room. */
+static void print_classes(const struct rl_explain *explain, FILE *out)
+{
+	char text[RL_CLASS_TEXT];
+
+	for (size_t i = 1; i < explain->level_count; i++) {
+		const struct rl_explain_level *level = &explain->level[i];
+
+		if (!rl_explain_no_room(level))
+			continue;
+		fprintf(out, "class %s: ", rl_text_class(&level->limit->limit.terms, text));
+		print_no_room(explain, level, out);
+	}
+}
+
+/* What to do where there is no room. */
+static void print_way_out(const struct rl_explain *explain, FILE *out)
+{
+	for (size_t i = 0; i < explain->level_count; i++) {
+		if (!rl_explain_no_room(&explain->level[i]))
+			continue;
+		fputs(
+		    "for more room start anew: `rl-agent detach --all`, which gives up policy and buckets, then "
+		    "attach with a larger --max-sources\n",
+		    out);
+		return;
+	}
+}
+
 static void print_source(const struct rl_explain *explain, FILE *out)
 {
-	const struct rl_tally *tally = &explain->level[0].tally;
 	char text[RL_TARGET_TEXT];
 
 	if (explain->tenant_from)
@@ -81,12 +158,11 @@ static void print_source(const struct rl_explain *explain, FILE *out)
 	if (explain->why != RL_EXPLAIN_LONGEST)
 		return;
 	fprintf(out, "source: %s, ", rl_prefix_print(&explain->source, text));
-	if (explain->level[0].found)
-		fprintf(out, "%" PRIu64 " packets passed, %" PRIu64 " dropped, %" PRIu64 " in shadow\n",
-			(uint64_t)tally->passed.packets, (uint64_t)tally->dropped.packets,
-			(uint64_t)tally->shadow.packets);
-	else
-		fputs("without a bucket yet: it will be given a full one\n", out);
+	print_bucket(explain, &explain->level[0], out);
+	if (is_refused(explain))
+		return;
+	print_classes(explain, out);
+	print_way_out(explain, out);
 }
 
 static const char *tokens_text(int unit, __u64 tokens, char buf[RL_UNIT_TEXT])
@@ -115,7 +191,7 @@ static void add_unit(const struct rl_explain_level *level, int i, bool first, st
 			       unit->limited ? tokens_text(i, unit->left, left) : NULL,
 			       unit->limited ? tokens_text(i, unit->burst, burst) : NULL,
 			       unit->kept ? tokens_text(i, unit->kept, kept) : NULL,
-			       wait_text(unit->wait, wait),
+			       wait_text(unit->limited ? unit->wait : level->wait, wait),
 			       limit->limit.flags & RL_LIMIT_SHADOW ? "shadow" : "enforcing",
 			       first ? rl_text_number(limit->count.passed.packets, count[0]) : SAME,
 			       first ? rl_text_number(limit->count.dropped.packets, count[1]) : SAME,

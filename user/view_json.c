@@ -384,14 +384,29 @@ static json_t *explain_unit_json(const struct rl_explain_unit *unit)
 			 "kept", exact(unit->kept), "enough_in_seconds", wait_json(unit->wait));
 }
 
-static json_t *explain_level_json(const struct rl_explain_level *level)
+/* A source without room in the table; all null otherwise. */
+static json_t *explain_room_json(const struct rl_explain *explain, const struct rl_explain_level *level)
 {
+	const struct rl_trial *trial = &level->trial;
+
+	if (!rl_explain_no_room(level))
+		return json_pack("{s:n, s:n, s:n}", "no_room", "aggregate", "room_in_seconds");
+	return json_pack("{s:s, s:o, s:o}", "no_room", rl_when_full_name(explain->when_full), "aggregate",
+			 trial->reason == RL_PASS_AGGREGATE ? prefix_text(&trial->group) : json_null(),
+			 "room_in_seconds", wait_json(trial->room));
+}
+
+static json_t *explain_level_json(const struct rl_explain *explain, const struct rl_explain_level *level)
+{
+	json_t *names;
+
 	if (!level->limit)
 		return json_null();
-	return joined(json_pack("{s:s, s:b, s:o, s:o}", "level", rl_level_name(level->limit->limit.level),
-				"has_bucket", level->found, "packets",
-				explain_unit_json(&level->unit[RL_PACKETS]), "bytes",
-				explain_unit_json(&level->unit[RL_BYTES])),
+	names = json_pack("{s:s, s:b}", "level", rl_level_name(level->limit->limit.level), "has_bucket",
+			  level->found);
+	return joined(joined(joined(names, explain_room_json(explain, level)),
+			     json_pack("{s:o, s:o}", "packets", explain_unit_json(&level->unit[RL_PACKETS]),
+				       "bytes", explain_unit_json(&level->unit[RL_BYTES]))),
 		      limit_counts_json(level->limit));
 }
 
@@ -400,7 +415,7 @@ static json_t *explain_levels_json(const struct rl_explain *explain)
 	json_t *levels = json_array();
 
 	for (size_t i = 0; i < explain->level_count; i++) {
-		if (json_array_append_new(levels, explain_level_json(&explain->level[i]))) {
+		if (json_array_append_new(levels, explain_level_json(explain, &explain->level[i]))) {
 			json_decref(levels);
 			return NULL;
 		}
@@ -408,12 +423,12 @@ static json_t *explain_levels_json(const struct rl_explain *explain)
 	return levels;
 }
 
-static json_t *explain_device_json(const struct rl_explain_device *device)
+static json_t *explain_device_json(const struct rl_explain *explain, const struct rl_explain_device *device)
 {
 	const char *verdict = rl_reason_drops(device->reason) ? "drop" : "pass";
 
 	return json_pack("{s:o, s:o, s:s, s:s, s:o}", "name", text(device->device->attached.name), "level",
-			 explain_level_json(&device->level), "verdict", verdict, "reason",
+			 explain_level_json(explain, &device->level), "verdict", verdict, "reason",
 			 rl_reason_name(device->reason), "passes_in_seconds", wait_json(device->wait));
 }
 
@@ -422,7 +437,7 @@ static json_t *explain_devices_json(const struct rl_explain *explain)
 	json_t *devices = json_array();
 
 	for (size_t i = 0; i < explain->device_count; i++) {
-		if (json_array_append_new(devices, explain_device_json(&explain->device[i]))) {
+		if (json_array_append_new(devices, explain_device_json(explain, &explain->device[i]))) {
 			json_decref(devices);
 			return NULL;
 		}

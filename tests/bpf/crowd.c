@@ -14,6 +14,12 @@
 #define KNOWN_MAX 256
 #define ROUND	  4096 /* packets between two looks at whether the table is full */
 
+struct fixture crowd_small(enum rl_when_full when_full)
+{
+	return fixture_open_with(
+	    &(struct fixture_options){.max_sources = CROWD_SMALL, .when_full = when_full});
+}
+
 struct crowd crowd_open(struct fixture *fx)
 {
 	struct crowd crowd = {.fx = fx, .skel = many__open()};

@@ -33,6 +33,9 @@ struct crowd_result {
 	__u64 known, known_passed; /* packets of the known ones */
 };
 
+/* A fixture with the smallest table there is, for the crowd to fill. */
+struct fixture crowd_small(enum rl_when_full when_full);
+
 struct crowd crowd_open(struct fixture *fx);
 void crowd_close(struct crowd *crowd);
 

@@ -125,7 +125,8 @@ struct fixture fixture_open_with(const struct fixture_options *options)
 	fx.skel->rodata->rl_clock_given = !options->real_clock;
 	fx.real_clock = options->real_clock;
 	/* An array of 65536 per-CPU counters takes the kernel most of a second to make. */
-	bpf_map__set_max_entries(fx.skel->maps.rl_limit_count, 4 * FIXTURE_LIMITS);
+	if (!options->all_limits)
+		bpf_map__set_max_entries(fx.skel->maps.rl_limit_count, 4 * FIXTURE_LIMITS);
 	cr_assert_eq(rl_xdp__load(fx.skel), 0, "the program doesn't load");
 	cr_assert_eq(rl_skeleton_settle(fx.skel, &load, 0, options->when_full), 0);
 	fx.program = bpf_program__fd(fx.skel->progs.rl_xdp);
@@ -240,6 +241,14 @@ static bool is_watched(const struct fixture *fx, __u32 slot)
 	return false;
 }
 
+void fixture_watch(struct fixture *fx, const struct rl_limit *limit)
+{
+	if (is_watched(fx, limit->slot))
+		return;
+	cr_assert(fx->slot_count < FIXTURE_LIMITS);
+	fx->slots[fx->slot_count++] = limit->slot;
+}
+
 /* Watch every slot that has a limit, for good: a deleted limit's counters must move no more. */
 static void watch_slots(struct fixture *fx)
 {
@@ -251,10 +260,7 @@ static void watch_slots(struct fixture *fx)
 	for (size_t i = 0; i < count; i++) {
 		if (limits[i].target.kind == RL_TARGET_NEW)
 			fx->fresh = limits[i].slot;
-		if (is_watched(fx, limits[i].slot))
-			continue;
-		cr_assert(fx->slot_count < FIXTURE_LIMITS);
-		fx->slots[fx->slot_count++] = limits[i].slot;
+		fixture_watch(fx, &limits[i]);
 	}
 	free(limits);
 }

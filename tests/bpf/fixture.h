@@ -57,6 +57,7 @@ struct fixture_options {
 	enum rl_store store;
 	enum rl_when_full when_full;
 	bool real_clock; /* CLOCK_MONOTONIC, and fixture_clock is of no use */
+	bool all_limits; /* counters for as many as there can be, which take most of a second to make */
 };
 
 struct fixture fixture_open(void);
@@ -75,6 +76,9 @@ void fixture_advance(struct fixture *fx, __u64 ns);
 struct rl_limit fixture_limit(struct fixture *fx, const char *target, ...) __attribute__((sentinel));
 void fixture_unlimit(struct fixture *fx, const char *target);
 void fixture_unclass(struct fixture *fx, const char *target, const char *class);
+
+/* Watch the counters of a limit that was set by other means. */
+void fixture_watch(struct fixture *fx, const struct rl_limit *limit);
 
 /* Write a slot's head, or FIXTURE_HEAD_ASK to leave it. Returns what it was. */
 #define FIXTURE_HEAD_ASK (~0ULL)

@@ -26,6 +26,7 @@ static inline __u64 rl_now(void)
 	return 0; /* no bucket is refunded here */
 }
 
+#include "../../bpf/rl_gcra.h"
 #include "../../bpf/rl_ref.h"
 #include "../../bpf/rl_table.h"
 #include "rl_xdp.skel.h"
@@ -87,7 +88,8 @@ static struct rl_target target_of(const char *text)
 	return target;
 }
 
-/* What set-limit says, as words: a rate, "@tenant", ".class", "shared", "/28", "high", "shadow", "allow", "deny". */
+/* What set-limit says, as words: a rate, a burst "50p", "@tenant", ".class", a cost "syn=10", a reserve "high=20%", "shared",
+ * "/28", "high", "shadow", "allow", "deny". */
 static struct rl_terms terms_of(const struct rl_target *target, const char *words)
 {
 	struct rl_terms terms = {.priority = RL_PRIORITY_UNSET};
@@ -103,6 +105,12 @@ static struct rl_terms terms_of(const struct rl_target *target, const char *word
 			rc = rl_class_parse(word + 1, &terms.class, &err);
 		else if (*word == '/')
 			rc = rl_per_parse(word, &terms.per, &err);
+		else if (strchr(word, '%'))
+			rc = rl_reserve_parse(word, &terms, &err);
+		else if (strchr(word, '='))
+			rc = rl_costs_parse(word, &terms, &err);
+		else if (!strcmp(word + strspn(word, "0123456789"), "p"))
+			rc = rl_burst_parse(word, &terms, &err);
 		else if (!strcmp(word, "shared"))
 			terms.shared = 1;
 		else if (!strcmp(word, "shadow"))
@@ -111,7 +119,7 @@ static struct rl_terms terms_of(const struct rl_target *target, const char *word
 			terms.action = RL_ACTION_ALLOW;
 		else if (!strcmp(word, "deny"))
 			terms.action = RL_ACTION_DENY;
-		else if (!strcmp(word, "high") || !strcmp(word, "low"))
+		else if (!strcmp(word, "high") || !strcmp(word, "normal") || !strcmp(word, "low"))
 			rc = rl_priority_parse(word, &terms.priority, &err);
 		else
 			rc = rl_rate_parse(word, &terms, &err);
@@ -341,8 +349,16 @@ Test(policy, what_is_deleted_is_gone_and_given_back)
 	cr_expect_eq(device_limit(0), 0);
 	cr_expect_eq(settings().fresh, 0);
 	cr_expect_eq(try_del("203.0.113.0/24", "icmp", &err), -ENOENT);
-	cr_expect_eq(try_set("dev:eth1", "1kpps", &err), -ENOENT);
-	cr_expect_eq(err.kind, RL_ERROR_USAGE);
+}
+
+/* It waits for a device of its name, and leaves the others alone. */
+Test(policy, a_devices_limit_goes_with_the_name)
+{
+	attach_device(0, "eth0");
+	set("dev:eth1", "1kpps");
+	cr_expect_eq(device_limit(0), 0);
+	attach_device(1, "eth1");
+	cr_expect_eq(device_limit(1), get("dev:eth1", NULL).slot);
 }
 
 /* Identity, bucket and counters outlive a change; the cell doesn't. */
@@ -449,8 +465,8 @@ Test(policy, a_prefix_has_eight_classes_at_most)
 		set("198.51.100.0/24", words);
 	}
 	dump(before);
-	cr_expect_eq(try_set("198.51.100.0/24", "100pps .tcp/9", &err), -ENOSPC);
-	cr_expect_eq(err.kind, RL_ERROR_USAGE);
+	cr_expect_eq(try_set("198.51.100.0/24", "100pps .tcp/9", &err), -E2BIG);
+	cr_expect_eq(err.kind, RL_ERROR_KERNEL, "as where the whole policy is full");
 	cr_expect_str_eq(dump(after), before);
 	expect_claimed(9);
 	set("198.51.100.0/24", "100pps .tcp/8");
@@ -564,6 +580,203 @@ Test(policy, tenants_are_inherited_from_the_nearest_prefix_around)
 				     "10.1.2.3: deny of -\n"
 				     "2001:db8::/32: 1pps burst 16p of -\n");
 	expect_claimed(5 + 3);
+}
+
+/* ---- contradictions ---- */
+
+/* Would `words` for the target, or with NULL its deletion, contradict what there is? The text of the refusal, or NULL. */
+static const char *refusal(const char *text, const char *words)
+{
+	static struct rl_error err;
+	struct rl_target target = target_of(text);
+	struct rl_terms terms = {};
+
+	if (words)
+		terms = terms_of(&target, words);
+	err = (struct rl_error){};
+	if (!rl_policy_check(&state, &target, &terms.class, words ? &terms : NULL, &err))
+		return NULL;
+	cr_expect_eq(err.kind, RL_ERROR_USAGE);
+	return err.text;
+}
+
+/* Refused for what `payer` costs `shared`. */
+static void check_contradicts(const char *text, const char *words, const char *payer, const char *shared)
+{
+	const char *why = refusal(text, words);
+
+	cr_assert_not_null(why, "%s %s is accepted", text, words ? words : "deleted");
+	cr_expect(strstr(why, payer) && strstr(why, shared), "%s %s: %s", text, words ? words : "deleted",
+		  why);
+}
+
+/* Accepted, and done. */
+static void set_checked(const char *text, const char *words)
+{
+	const char *why = refusal(text, words);
+
+	cr_assert_null(why, "%s %s: %s", text, words, why);
+	set(text, words);
+}
+
+Test(policy, a_cost_that_a_tenant_can_never_hold_is_refused_in_any_order)
+{
+	set_checked("tenant:acme", "100pps 50p");
+	check_contradicts("10.0.0.0/8", "1kpps @acme syn=51", "cost syn=51 of 10.0.0.0/8", "burst 50p");
+	set_checked("10.0.0.0/8", "1kpps @acme syn=50");
+	check_contradicts("tenant:acme", "100pps 49p", "of 10.0.0.0/8", "burst 49p");
+	check_contradicts("tenant:acme", "100pps 50p high=2%", "priority normal, 49", "at least 52p");
+	set_checked("tenant:acme", "100pps 50p normal=2%");
+	check_contradicts("tenant:acme", "100pps 50p normal=2% low", "priority low, 49", "at least 52p");
+	check_contradicts("10.0.0.0/8", "1kpps @acme syn=50 low", "priority low, 49", "tenant:acme");
+	/* A limit's priority beats its tenant's. */
+	set_checked("10.0.0.0/8", "1kpps @acme syn=50 normal");
+	set_checked("tenant:acme", "100pps 50p normal=2% low");
+	/* Bits have no costs, and a tenant that says no rate holds whatever there is. */
+	set_checked("tenant:acme", "10mbit");
+	set_checked("10.0.0.0/8", "10mbit @acme syn=65535");
+	check_contradicts("tenant:acme", "100pps 50p", "cost syn=65535", "at least 65535p");
+	set_checked("10.0.0.0/8", "1kpps @acme");
+	set_checked("tenant:acme", "100pps 1p");
+}
+
+Test(policy, a_cost_counts_at_the_tenant_that_is_inherited)
+{
+	set_checked("tenant:acme", "100pps 50p");
+	set_checked("10.1.2.0/24", "1kpps syn=51");
+	check_contradicts("10.0.0.0/8", "1kpps @acme", "of 10.1.2.0/24", "tenant:acme");
+	check_contradicts("any", "deny @acme", "of 10.1.2.0/24", "tenant:acme");
+	set_checked("10.1.0.0/16", "1kpps @other");
+	set_checked("10.0.0.0/8", "1kpps @acme");
+	check_contradicts("10.1.0.0/16", "1kpps", "of 10.1.2.0/24", "tenant:acme");
+	check_contradicts("10.1.0.0/16", "allow", "of 10.1.2.0/24", "tenant:acme");
+	check_contradicts("10.1.0.0/16", NULL, "of 10.1.2.0/24", "tenant:acme");
+	check_contradicts("10.1.2.0/25", "1kpps @acme syn=51", "of 10.1.2.0/25", "tenant:acme");
+	set_checked("10.1.2.0/25", "1kpps syn=51");
+	set_checked("10.1.2.0/24", "1kpps");
+	check_contradicts("10.1.2.0/24", "1kpps @acme", "of 10.1.2.0/25", "tenant:acme");
+	cr_expect_null(refusal("tenant:acme", NULL));
+	cr_expect_null(refusal("10.0.0.0/8", NULL));
+	cr_expect_null(refusal("10.1.0.0/16", "1pps .syn"));
+}
+
+Test(policy, a_cost_that_a_device_can_never_hold_is_refused_in_any_order)
+{
+	set_checked("tenant:acme", "1kpps high");
+	set_checked("10.0.0.0/8", "1kpps @acme syn=50");
+	set_checked("192.0.2.0/24", "1kpps udp=40");
+	check_contradicts("dev:eth0", "1kpps 49p", "of 10.0.0.0/8", "dev:eth0");
+	check_contradicts("dev:eth0", "1kpps 50p high=30%", "of 192.0.2.0/24", "priority normal, 35");
+	set_checked("dev:eth0", "1kpps 50p high=20%");
+	check_contradicts("10.0.0.0/8", "1kpps syn=50", "priority normal, 40", "dev:eth0");
+	check_contradicts("tenant:acme", "1kpps", "of 10.0.0.0/8", "dev:eth0");
+	check_contradicts("tenant:acme", NULL, "of 10.0.0.0/8", "dev:eth0");
+	check_contradicts("192.0.2.0/24", "1kpps udp=41", "of 192.0.2.0/24", "dev:eth0");
+	/* Each of them, attached or not. */
+	set_checked("dev:eth1", "1kpps 60p");
+	check_contradicts("any", "1kpps udp=61 high", "cost udp=61 of any", "dev:eth0");
+	cr_expect_null(refusal("dev:eth0", NULL));
+	del("dev:eth0", NULL);
+	check_contradicts("any", "1kpps udp=61 high", "cost udp=61 of any", "dev:eth1");
+	set_checked("any", "1kpps udp=60 high");
+	cr_expect_null(refusal("new", "1pps"));
+}
+
+/* As an older rl-agent may have left it: nothing stands in the way of what makes it better. */
+Test(policy, a_policy_that_contradicts_itself_already_can_be_changed)
+{
+	set("tenant:acme", "100pps 50p");
+	set("10.0.0.0/8", "1kpps @acme syn=51");
+	set("10.1.0.0/16", "1kpps @acme syn=52");
+	set_checked("10.0.0.0/8", "1kpps @acme");
+	set_checked("10.1.0.0/16", "1kpps @acme");
+	check_contradicts("10.0.0.0/8", "1kpps @acme syn=51", "of 10.0.0.0/8", "tenant:acme");
+}
+
+/* Is there a prefix in force whose dearest packet its tenant's or a device's bucket, as packets find them, can't hold? */
+static bool contradicts_itself(void)
+{
+	RL_FREE struct rl_limit *limits = NULL;
+	struct rl_error err;
+	bool found = false;
+	size_t count;
+
+	cr_assert_eq(rl_policy_read(&state, &limits, &count, &err), 0, "%s", err.text);
+	for (size_t i = 0; i < count; i++) {
+		const struct rl_limit *limit = &limits[i];
+		struct rl_limit shared[2];
+		__u8 priority = limit->priority;
+		size_t n = rl_policy_slot(&state, limit->tenant, &shared[0]);
+
+		if (limit->level != RL_LEVEL_SOURCE || !limit->cost_count)
+			continue;
+		if (priority == RL_PRIORITY_UNSET && n)
+			priority = shared[0].priority;
+		if (priority == RL_PRIORITY_UNSET)
+			priority = RL_PRIORITY_NORMAL;
+		n += rl_policy_slot(&state, device_limit(0), &shared[n]);
+		while (n--) {
+			const struct rl_rate *rate = &shared[n].rate[RL_PACKETS];
+
+			found |= rate->mult && rl_gcra_cost(rate, limit->cost[0].tokens) >
+						   rate->burst - rate->kept[priority];
+		}
+	}
+	return found;
+}
+
+static const char *random_words(const char *target, char words[128])
+{
+	static const char *const priorities[] = {"", " high", " normal", " low"};
+	static const char *const tenants[] = {"", " @acme", " @bulk"};
+	static const char *const reserves[] = {"", " high=10%", " normal=10%", " high=10%,normal=10%"};
+	int used = snprintf(words, 128, "1kpps");
+
+	if (!strcmp(target, "dev:eth0") || !strncmp(target, "tenant:", 7))
+		used += snprintf(words + used, 128 - (size_t)used, " %dp%s", 5 + rand() % 10,
+				 reserves[rand() % 4]);
+	else
+		used += snprintf(words + used, 128 - (size_t)used, "%s", tenants[rand() % 3]);
+	if (strchr(target, '.') && rand() % 2)
+		used += snprintf(words + used, 128 - (size_t)used, " syn=%d", 2 + rand() % 10);
+	if (strcmp(target, "dev:eth0") != 0)
+		snprintf(words + used, 128 - (size_t)used, "%s", priorities[rand() % 4]);
+	return words;
+}
+
+/* What is refused would contradict, and what is accepted doesn't: done all the same, seen as packets see it, and undone. */
+Test(policy, what_is_refused_contradicts_and_nothing_else)
+{
+	static const char *const targets[] = {"10.0.0.0/8",   "10.1.0.0/16", "10.1.2.0/24", "10.1.2.3",
+					      "192.0.2.0/24", "tenant:acme", "tenant:bulk", "dev:eth0"};
+	int steps = getenv("RL_LONG") ? 50000 : 3000, refused = 0;
+
+	attach_device(0, "eth0");
+	srand(11);
+	for (int i = 0; i < steps; i++) {
+		const char *target = targets[rand() % 8], *words = NULL, *why;
+		struct rl_limit old;
+		struct rl_error err;
+		bool there = find(target, NULL, &old);
+		char buf[128];
+
+		if (!there || rand() % 4)
+			words = random_words(target, buf);
+		why = refusal(target, words);
+		if (words)
+			set(target, words);
+		else
+			del(target, NULL);
+		cr_assert_eq(why != NULL, contradicts_itself(), "step %d: %s %s: %s", i, target,
+			     words ? words : "deleted", why ? why : "accepted");
+		refused += why != NULL;
+		if (why && there)
+			cr_assert_eq(rl_policy_set(&state, &old.target, &old.terms, now, &err), 0, "%s",
+				     err.text);
+		else if (why)
+			del(target, NULL);
+	}
+	cr_expect(refused > steps / 20 && refused < steps / 2, "%d of %d refused", refused, steps);
 }
 
 /* ---- against a model ---- */

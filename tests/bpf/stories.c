@@ -11,9 +11,21 @@ const struct family families[2] = {
     {6, "2001:db8::/32", "2001:db8:0:7::1", "2001:db8:0:8::1", "2001:db8:0:7::/64", "2001:db9::1"},
 };
 
+const char *const story_neighbours[2][3] = {
+    {"198.51.100.1", "198.51.100.255", "198.51.101.1"},
+    {"2001:db9:1:1::", "2001:db9:1:ffff::", "2001:db9:2:1::"},
+};
+
 struct fixture story_open(enum rl_store store)
 {
 	return fixture_open_with(&(struct fixture_options){.store = store});
+}
+
+bool story_has_bucket(const struct fixture *fx, const struct rl_limit *limit, const char *source)
+{
+	struct rl_source found;
+
+	return fixture_source(fx, limit, source, &found);
 }
 
 void story_expect_at(int line, struct fixture *fx, const char *source, enum rl_reason reason,

@@ -40,6 +40,11 @@ struct family {
 
 extern const struct family families[2];
 
+/* Of either family: two sources of one /24 or /48, and one of the next. */
+extern const char *const story_neighbours[2][3];
+
+bool story_has_bucket(const struct fixture *fx, const struct rl_limit *limit, const char *source);
+
 /* Send a plain frame from `source`, and assert its reason and its limit, as fixture_expect does. */
 #define story_expect(fx, source, reason, limit) story_expect_at(__LINE__, fx, source, reason, limit)
 void story_expect_at(int line, struct fixture *fx, const char *source, enum rl_reason reason,

@@ -280,6 +280,165 @@ test_exit_codes_and_json_errors_agree() {
 	assert_eq "limits" "$(stats | jq '.limits | length')" 0
 }
 
+test_an_option_given_twice_is_refused() {
+	net_make
+	expect 1 agent attach --max-sources 1000 --max-sources 2000 "$DEV"
+	assert_match "which" "$ERR" '--max-sources is given twice.*usage'
+	assert_nothing_left
+	expect 1 agent explain 203.0.113.7 --proto tcp --proto=udp
+	assert_match "which" "$ERR" '--proto is given twice'
+	expect 1 agent set-limit any --rate 1pps --tenant a -t a
+	assert_match "which" "$ERR" '--tenant is given twice'
+	expect 1 agent del-limit any --class tcp --class udp
+	assert_match "which" "$ERR" '--class is given twice'
+	expect 1 agent top --interval 1 --interval 2 --once
+	assert_match "which" "$ERR" '--interval is given twice'
+	expect 1 agent list --json -j
+	assert_match "which" "$ERR" '--json is given twice'
+	assert_eq "JSON error" "$(jq -c '[.error.code, .error.message]' <<<"$OUT")" \
+		"$(jq -nc --arg text "${ERR#rl-agent: }" '[1, $text]')"
+}
+
+test_words_too_many_are_refused() {
+	local words
+	for words in "help set-limit" "help help" help\ --help "--help list" --version -V "list --help" "list -h" list stats \
+		status top "probe lo" "pause eth9" "resume eth9" "attach eth9" "detach eth9" "set-limit any" "del-limit any" \
+		"allow any" "deny any" "reset any" "explain 203.0.113.7"; do
+		# shellcheck disable=SC2086 # words of a command
+		expect 1 "$AGENT" $words surplus
+		assert_match "$words" "$ERR" 'too many arguments: "surplus" has no place; usage: rl-agent '
+		assert_eq "output of $words" "$OUT" ""
+	done
+	for words in --version -V --help "help list" "list --help" "list -h"; do
+		# shellcheck disable=SC2086
+		expect 0 "$AGENT" $words
+	done
+}
+
+test_an_empty_word_is_refused() {
+	local command
+	net_make
+	for command in attach detach pause resume probe "detach --all" "detach --stale" "attach --shadow"; do
+		# shellcheck disable=SC2086 # words of a command
+		expect 1 agent $command ''
+		assert_match "$command" "$ERR" "rl-agent: ${command%% *}: DEV is empty.*usage: rl-agent ${command%% *}"
+	done
+	attach
+	for command in attach detach pause resume probe "detach --all" "detach --all --keep"; do
+		# shellcheck disable=SC2086
+		expect 1 agent $command ''
+		assert_match "$command" "$ERR" 'DEV is empty'
+	done
+	assert_eq "still attached, and not paused" "$(stats | jq -c '[.devices[] | [.name, .paused // false]]')" '[["rl0",false]]'
+	for command in set-limit del-limit reset; do
+		expect 1 agent $command ''
+		assert_match "$command" "$ERR" 'TARGET is empty'
+	done
+	expect 1 agent explain 203.0.113.7 --dev '' --json
+	assert_match "explain" "$ERR" '--dev is empty'
+	assert_eq "JSON error" "$(jq .error.code <<<"$OUT")" 1
+	expect 1 agent explain 203.0.113.7 --dev=
+	assert_match "explain" "$ERR" '--dev is empty'
+	expect 3 agent explain 203.0.113.7 --dev nosuch0
+	expect 1 agent explain '' --dev "$DEV"
+	assert_match "explain" "$ERR" 'ADDRESS is empty'
+	expect 1 agent allow ''
+	assert_match "allow" "$ERR" 'PREFIX is empty'
+	expect 1 agent set-limit any --rate 1pps --tenant ''
+	assert_match "set-limit" "$ERR" '--tenant is empty'
+	expect 1 agent top --once --filter ''
+	assert_match "top" "$ERR" '--filter is empty'
+	expect 1 agent attach "$DEV" --max-sources ''
+	assert_match "attach" "$ERR" '--max-sources is empty'
+}
+
+test_a_refusal_tells_the_truth() {
+	local seconds
+	expect 1 "$AGENT" set-limit any --rate 999bit
+	assert_match "999bit" "$ERR" '"bit" is no unit here.*1kbit.*is the lowest'
+	assert_no_match "999bit" "$ERR" 'write 999'
+	expect 1 "$AGENT" set-limit any --rate 900Gbps
+	assert_no_match "900Gbps" "$ERR" 'write 900'
+	for seconds in x 1s 0 61 nan -1 0.05; do
+		expect 1 "$AGENT" top "--interval=$seconds"
+		assert_match "--interval $seconds" "$ERR" "--interval \"$seconds\": expected seconds, from 0.1 to 60"
+	done
+	expect 1 "$AGENT" explain 203.0.113.7 --proto tcp --dport 70000
+	assert_match "a port's range" "$ERR" 'from 1 to 65535'
+	assert_no_match "a port's range" "$ERR" '1m'
+}
+
+test_options_that_contradict_each_other_are_refused() {
+	net_make
+	attach
+	expect 1 agent detach --stale --keep
+	assert_match "why" "$ERR" '--keep goes with.*--stale clears.*leave one'
+	expect 1 agent detach --all --stale
+	assert_match "why" "$ERR" 'one of a device.s name, --all and --stale'
+	expect 1 agent detach --all "$DEV"
+	expect 1 agent detach --stale "$DEV"
+	expect 1 agent detach
+	expect 1 agent detach --keep
+	expect 1 agent attach --shadow --enforce "$DEV"
+	expect 1 agent set-limit any --rate 1pps --shadow --enforce
+	expect 1 agent set-limit any --rate 1pps --shared --per /24
+	expect 1 agent explain 203.0.113.7 --proto udp --syn
+	expect 1 agent explain 203.0.113.7 --proto tcp --dport 80 --frag
+	expect 1 agent explain 203.0.113.7 --dport 80
+	assert_eq "still attached" "$(stats | jq '.devices | length')" 1
+	expect 0 agent detach --stale
+	expect 0 agent detach --all --keep
+}
+
+test_explain_takes_the_lengths_that_a_frame_can_have() {
+	local length
+	net_make
+	attach
+	for length in 0 13 65558 131072 131073 1m 9999999999999999999999; do
+		expect 1 agent explain 203.0.113.7 --bytes "$length"
+		assert_match "$length" "$ERR" "--bytes \"$length\": it is out of range; expected a count from 14 to 65557"
+	done
+	for length in -1 60.5 x; do
+		expect 1 agent explain 203.0.113.7 "--bytes=$length"
+		assert_match "$length" "$ERR" 'from 14 to 65557'
+	done
+	for length in 14 60 1514 65557; do
+		expect 0 agent explain 203.0.113.7 --bytes "$length" --json
+	done
+	expect 0 "$AGENT" help explain
+	assert_match "help" "$OUT" '--bytes.*14 to 65557'
+}
+
+# A name that nobody has finds nothing; what can't be anybody's is a mistake.
+test_a_filter_finds_nothing_or_is_refused() {
+	local filter
+	net_make
+	attach
+	agent set-limit any --rate 1kpps --tenant acme
+	send --src 203.0.113.7 --count 5
+	# shellcheck disable=SC2317 # expect calls it
+	top() { agent top --once --interval 0.1 "$@"; }
+	for filter in nosuch 192.0.2.0/24 2001:db8::1; do
+		expect 0 top --filter "$filter"
+		assert_match "$filter" "$OUT" 'no tracked source matches the filter'
+		expect 0 top --filter "$filter" --json
+		assert_eq "$filter" "$(jq -c '[.sources, .sources_tracked, .sources_matched]' <<<"$OUT")" '[[],1,0]'
+	done
+	for filter in acme any 203.0.113.0/24 203.0.113.7; do
+		expect 0 top --filter "$filter" --json
+		assert_eq "$filter" "$(jq -c '[.sources[].source]' <<<"$OUT")" '["203.0.113.7"]'
+	done
+	for filter in 'a b' -x new none 203.0.113.7/24 203.0.113 203.0.113.0/33 2001:db8: dev:rl0 'acme*' \
+		a-name-that-is-longer-than-31-bytes; do
+		expect 1 top "--filter=$filter" --json
+		assert_match "$filter" "$ERR" '--filter "'
+		assert_match "$filter" "$ERR" 'no address, no prefix and no tenant.s name: .'
+		assert_eq "JSON error of $filter" "$(jq .error.code <<<"$OUT")" 1
+	done
+	expect 1 top --filter 203.0.113.7/24
+	assert_match "the network meant" "$ERR" '203\.0\.113\.0/24'
+}
+
 test_json_output_has_the_fields_promised() {
 	local all
 	net_make

@@ -63,6 +63,151 @@ test_what_is_left_is_what_then_passes_in_either_store() {
 	done
 }
 
+# ---- no room ----
+
+# The smallest table there is, its places taken by sources that owe something for the next hour.
+attach_full() { # --when-full WORD
+	agent attach --max-sources 1 --when-full "$1" "$DEV"
+	agent set-limit any --rate 1/h --burst 16
+	send --src 10.0.0.0 --src 2001:db8:8000:: --sources 16384 --rate 40000 --count 32768 >/dev/null
+	assert_eq "sources tracked" "$(agent top --once --interval 0.1 --json | jq .sources_tracked)" 4096
+}
+
+# One packet, of which explain says before what becomes of it.
+foretell_one() { # REASON ADDRESS [options of rl-send]
+	local reason=$1 address=$2 before
+	shift 2
+	assert_eq "what is said of $address" "$(explained '.devices[0].reason' "$address")" "\"$reason\""
+	before=$(device ".reasons.$reason")
+	send --src "$address" --count 1 "$@" >/dev/null
+	assert_eq "counted as $reason" $(($(device ".reasons.$reason") - before)) 1
+}
+
+# Neighbours: they share a bucket where there is none for each; and one of another neighbourhood.
+neighbours() {
+	cat <<-END
+		198.51.100.7 198.51.100.200 198.51.101.7 198.51.100.0/24
+		2001:db8:1:7::1 2001:db8:1:8::1 2001:db8:2:7::1 2001:db8:1::/48
+	END
+}
+
+test_without_room_the_neighbourhoods_bucket_is_told() {
+	local source neighbour other group
+	net_make
+	attach_full aggregate
+	while read -r source neighbour other group; do
+		assert_eq "$source" "$(explained '.levels[0] | [.has_bucket, .no_room, .aggregate, .packets.left]' "$source")" \
+			"[false,\"aggregate\",\"$group\",16]"
+		# Until one of those that have a place has paid what it owes.
+		assert_between "room" "$(explained '.levels[0].room_in_seconds' "$source")" 3500 3603
+		foretell_one aggregated "$source"
+		send --src "$neighbour" --count 14 >/dev/null
+		assert_eq "left" "$(explained '[.levels[0].packets.left, .passed]' "$source")" '[1,null]'
+		foretell_one aggregated "$neighbour"
+		assert_eq "left" "$(explained '.levels[0].packets.left' "$source")" 0
+		foretell_one aggregate_limit "$source"
+		foretell_one aggregate_limit "$neighbour"
+		assert_between "seconds" "$(explained '.devices[0].passes_in_seconds' "$neighbour")" 3400 3600
+		foretell_one aggregated "$other"
+		expect 0 agent explain "$source"
+		assert_match "what is said" "$OUT" "^source: .* no room .* the bucket of $group \(--when-full aggregate\)"
+		assert_match "what to do" "$OUT" 'detach --all.*--max-sources'
+		assert_match "the table" "$OUT" '^source +any +- +1/h +0p +16p '
+		assert_match "the verdict" "$OUT" "^$DEV +enforcing +drop +aggregate_limit +in "
+	done < <(neighbours)
+	# Who has a place, and who needs none.
+	assert_eq "known" "$(explained '.levels[0] | [.has_bucket, .no_room, .packets.left]' 10.0.0.1)" '[true,null,15]'
+	agent set-limit 203.0.113.7 --rate 1/h --burst 20
+	assert_eq "of its own" "$(explained '.levels[0] | [.no_room, .packets.left]' 203.0.113.7)" '[null,20]'
+	assert_all_counted
+}
+
+test_without_room_open_and_closed_are_told() {
+	local source neighbour other group
+	net_make
+	attach_full open
+	while read -r source neighbour other group; do
+		foretell_one table_full_open "$source"
+		assert_eq "$source" "$(explained '[.levels[0].no_room, .levels[0].aggregate, .levels[0].packets, .devices[0].passes_in_seconds]' "$source")" \
+			'["open",null,null,0]'
+		agent attach --when-full closed "$DEV" >/dev/null
+		foretell_one table_full "$source"
+		assert_eq "$source" "$(explained '[.levels[0].no_room, .levels[0].packets, .devices[0].verdict]' "$source")" '["closed",null,"drop"]'
+		assert_between "seconds" "$(explained '.devices[0].passes_in_seconds' "$source")" 3400 3605
+		expect 0 agent explain "$source"
+		assert_match "what is said" "$OUT" '^source: .* no room .* dropped \(--when-full closed\); .* room in '
+		agent attach --shadow "$DEV" >/dev/null
+		foretell_one shadow_table_full "$source"
+		agent attach --enforce --when-full aggregate "$DEV" >/dev/null
+		foretell_one aggregated "$neighbour"
+		agent attach --when-full open "$DEV" >/dev/null
+		expect 0 agent explain "$other"
+		assert_match "what is said" "$OUT" '^source: .* no room .* no bucket holds it \(--when-full open\)'
+	done < <(neighbours)
+	assert_all_counted
+}
+
+# A class's bucket has a place of its own.
+test_a_class_without_room_is_told() {
+	net_make
+	agent attach --max-sources 1 --when-full closed "$DEV"
+	agent set-limit any --rate 1/h --burst 16
+	send --src 198.51.100.7 --count 1 >/dev/null
+	send --src 10.0.0.0 --sources 16384 --rate 40000 --count 20000 >/dev/null
+	agent set-limit any --class udp --rate 1/h --burst 5
+	assert_eq "levels" "$(explained '[.levels[] | .level, .has_bucket, .no_room]' 198.51.100.7 --proto udp)" \
+		'["source",true,null,"class",false,"closed"]'
+	assert_eq "reason" "$(explained '.devices[0].reason' 198.51.100.7 --proto udp)" '"table_full"'
+	assert_eq "another's" "$(explained '.devices[0].reason' 198.51.100.7 --proto tcp)" '"within_limit"'
+	send --src 198.51.100.7 --count 1 >/dev/null
+	assert_between "dropped by it" "$(stats | jq '.limits[] | select(.class == "udp") | .dropped.packets')" 1 1
+	expect 0 agent explain 198.51.100.7 --proto udp
+	assert_match "what is said" "$OUT" '^class udp: the table has no room'
+}
+
+# A place that may be given away is room, from the moment that was told on.
+test_room_comes_when_it_was_told() {
+	local told end
+	net_make
+	agent attach --max-sources 1 --when-full closed "$DEV"
+	agent set-limit any --rate 100pps --burst 16
+	send --src 10.0.0.0 --sources 16384 --rate 40000 --count 20000 >/dev/null
+	told=$(explained '.levels[0].room_in_seconds' 198.51.100.7)
+	assert_between "seconds" "$told" 5 12
+	assert_between "until then" "$(explained '.devices[0].passes_in_seconds' 198.51.100.7)" "$(jq -n "$told - 1")" "$told"
+	end=$(jq -n "now + $told + 0.1")
+	sleep "$(jq -n "$told - 5")"
+	foretell_one table_full 198.51.100.7
+	sleep "$(jq -n "[$end - now, 0] | max")"
+	assert_eq "then" "$(explained '.levels[0] | [.has_bucket, .no_room, .packets.left]' 198.51.100.7)" '[false,null,16]'
+	foretell_one within_limit 198.51.100.7
+	assert_eq "after it" "$(explained '.levels[0].has_bucket' 198.51.100.7)" true
+}
+
+test_a_new_source_that_is_given_no_bucket_is_told() {
+	local store
+	for store in $STORES; do
+		net_make "$store"
+		attach_store "$store"
+		agent set-limit any --rate 1/h --burst 16
+		agent set-limit new --rate 1/h --burst 2
+		foretell_one within_limit 203.0.113.1
+		assert_eq "what is left" "$(explained '[.levels[] | .level, .packets.left]' 203.0.113.2)" '["source",16,"new",1]'
+		foretell_one within_limit 203.0.113.2
+		foretell_one new_source 203.0.113.3
+		foretell_one within_limit 203.0.113.2
+		assert_between "seconds" "$(explained '.devices[0].passes_in_seconds' 203.0.113.3)" 3590 3600
+		expect 0 agent explain 203.0.113.3
+		assert_match "what is said" "$OUT" "^source: .* a new source isn't given one now, .new. has a token in "
+		# Passing without a bucket, it isn't held to its limit either.
+		agent set-limit new --rate 1/h --burst 2 --shadow
+		foretell_one shadow_new_source 203.0.113.3
+		assert_eq "no room is no matter there" "$(explained '.levels[0].no_room' 203.0.113.3)" null
+	done
+}
+
+# ---- levels ----
+
 test_every_level_is_named_and_the_first_that_drops() {
 	net_make
 	attach

@@ -202,7 +202,7 @@ test_an_untrusted_state_is_told_and_the_others_are_cleared() {
 refuses_under_ip_netns_exec() { # [words that come before the agent]
 	local command
 	for command in "status --all" status list stats "attach $DEV" "set-limit any --rate 1pps" "del-limit any" "top --once" \
-		pause resume "detach $DEV" "detach --stale" "detach --all"; do
+		"explain 203.0.113.7" pause resume "detach $DEV" "detach --stale" "detach --all"; do
 		# shellcheck disable=SC2086 # words of a command
 		expect 2 timeout 5 ip netns exec "$RX" "$@" "$AGENT" $command
 		assert_match "what $command says to do" "$ERR" 'nsenter --net=/run/netns/'
@@ -334,6 +334,8 @@ test_json_errors_stay_one_object_whatever_the_arguments_are() {
 			json_fails "$command" --json "$word"
 			json_fails "$command" "--$word=1" --json
 		done
+		json_fails explain -j "$word"
+		json_fails explain "--$word=1" 203.0.113.7 --json
 		json_fails probe -j "$word"
 		json_fails probe "--$word=1" --json
 		json_fails "$word" --json
@@ -358,6 +360,7 @@ test_json_output_is_one_object_by_any_spelling() {
 	net_make
 	attach
 	for words in "list -j" "stats -j" "status -j" "status --all -j" "probe -j" "probe -j $DEV" "probe $DEV --json" \
+		"explain -j 203.0.113.7" "explain 203.0.113.7 --json" \
 		"top -jn 1 --interval 0.1" "top -jn1 --interval 0.1" "top --once -j -n 1 --interval 0.1"; do
 		# shellcheck disable=SC2086 # words of a command
 		expect 0 agent $words

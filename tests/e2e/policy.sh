@@ -86,6 +86,60 @@ test_a_devices_limit_follows_the_name() {
 	assert_eq "limits" "$(policy)" '[]'
 }
 
+rename() { # FROM TO
+	ip -n "$RX" link set "$1" down
+	ip -n "$RX" link set "$1" name "$2"
+	ip -n "$RX" link set "$2" up
+}
+
+# What a renamed device loses or gets by its new name is said by the command that notices, whoever it is about, once.
+test_a_renamed_device_that_leaves_its_limit_is_told() {
+	net_make
+	attach
+	ip -n "$RX" link add rl1 type veth peer name gen1 netns "$TX"
+	agent attach rl1
+	agent set-limit dev:rl0 --rate 1mpps --burst 2000 --rate 10mbit --reserve high=20%
+	agent set-limit dev:rl1 --rate 7pps --shadow
+	rename rl0 wan0
+	expect 0 agent attach wan0
+	assert_match "attach" "$ERR" 'wan0 was called rl0.*dev:rl0 \(1mpps.*set-limit dev:wan0 --rate 1mpps --burst 2000p --rate 10mbit --burst 312.5kb --reserve high=20%`'
+	expect 0 agent attach wan0
+	assert_no_match "a second time" "$ERR" 'rl0'
+	# By a command about another device.
+	rename rl1 lan0
+	expect 0 agent set-limit dev:wan0 --rate 1mpps
+	assert_match "set-limit" "$ERR" 'lan0 was called rl1.*set-limit dev:lan0 --rate 7pps --burst 16p --shadow`'
+	expect 0 agent set-limit dev:lan0 --rate 9pps
+	assert_eq "a second time" "$ERR" ''
+	# A name that has a limit: that one holds it from then on, also where it had none before.
+	rename wan0 rl0
+	expect 0 agent set-limit dev:lan0 --rate 9pps
+	assert_match "another one" "$ERR" 'rl0 was called wan0.*dev:wan0 \(1mpps.*that of dev:rl0 \(1mpps burst 2000p.*set-limit dev:rl0 --rate 1mpps --burst 250000p`'
+	agent del-limit dev:rl0
+	agent set-limit dev:lan0 --rate 8pps
+	rename rl0 wan0
+	expect 0 agent attach lan0
+	assert_match "one that it didn't have" "$ERR" 'wan0 was called rl0.*dev:wan0 \(1mpps.* holds it'
+}
+
+test_a_device_that_is_not_attached_gets_no_limit() {
+	net_make
+	attach
+	ip -n "$RX" link add rl1 type veth peer name gen1 netns "$TX"
+	refused '"rl1" .* attached.*attach rl1. first, or .*rl0' set-limit dev:rl1 --rate 1kpps
+	agent attach rl1
+	agent set-limit dev:rl1 --rate 1kpps
+	ip -n "$RX" link del rl1
+	refused 'rl1.* attached' set-limit dev:rl1 --rate 2kpps
+	refused 'rl1.* attached' set-limit dev:rl1 --shadow
+	rename rl0 wan0
+	refused 'rl0.* attached.*wan0' set-limit dev:rl0 --rate 2kpps
+	expect 0 agent del-limit dev:rl1
+	DEV=wan0
+	expect 0 agent detach --keep wan0
+	refused '"wan0" .* attached.*attach wan0. first; nothing' set-limit dev:wan0 --rate 2kpps
+}
+
 test_tenants_move_under_load_and_nobody_gets_more() {
 	local flood i
 	net_make
@@ -403,6 +457,59 @@ test_contradictions_are_refused_and_change_nothing() {
 	refused 'argument' allow
 	assert_eq "limits" "$(policy | jq -c '[.[] | [.target, .class]]')" \
 		'[["192.0.2.0/24",null],["203.0.113.0/24",null],["203.0.113.0/24","syn"],["tenant:acme",null]]'
+}
+
+# Whatever packets of a prefix cost, the buckets that they share must be able to hold; in any order of the commands.
+test_a_cost_fits_into_every_bucket_that_it_is_taken_from() {
+	local costly=(198.51.100.128/25 --rate 1kpps --burst 1000)
+	net_make
+	attach
+	agent set-limit tenant:acme --rate 100pps --burst 50
+	refused 'cost syn=100 of 198\.51\.100\.128/25.*tenant:acme.*50.*burst 50p.*at most 50.*at least 100p' \
+		set-limit "${costly[@]}" --tenant acme --cost syn=100
+	agent set-limit "${costly[@]}" --tenant acme --cost syn=50
+	refused 'cost syn=50.*tenant:acme.*burst 49p' set-limit tenant:acme --rate 100pps --burst 49
+	refused 'priority normal.*reserve high=20%' set-limit tenant:acme --rate 100pps --burst 50 --reserve high=20%
+	agent set-limit tenant:acme --rate 100pps --burst 50 --reserve normal=20%
+	refused 'priority low' set-limit "${costly[@]}" --tenant acme --cost syn=50 --priority low
+	refused 'priority low' set-limit tenant:acme --rate 100pps --burst 50 --reserve normal=20% --priority low
+	# The tenant of a prefix around it.
+	agent set-limit any --rate 1kpps --tenant acme
+	refused 'tenant:acme' set-limit "${costly[@]}" --cost syn=51
+	agent set-limit 198.51.100.0/24 --rate 1kpps --tenant other
+	agent set-limit "${costly[@]}" --cost syn=51
+	refused '198\.51\.100\.128/25.*tenant:acme' set-limit 198.51.100.0/24 --rate 1kpps
+	refused '198\.51\.100\.128/25.*tenant:acme' allow 198.51.100.0/24
+	refused '198\.51\.100\.128/25.*tenant:acme' del-limit 198.51.100.0/24
+	# Devices.
+	refused 'cost syn=51.*dev:rl0' set-limit "dev:$DEV" --rate 1kpps --burst 50
+	agent set-limit "dev:$DEV" --rate 1kpps --burst 100 --reserve high=20%,normal=5%
+	refused 'dev:rl0.*priority low, 75' set-limit "${costly[@]}" --cost syn=76 --priority low
+	agent set-limit "${costly[@]}" --cost syn=80
+	refused 'dev:rl0.*priority low' set-limit tenant:other --priority low
+	agent set-limit "${costly[@]}" --cost syn=100 --priority high
+	refused 'dev:rl0.*priority normal, 80' set-limit "${costly[@]}" --cost syn=100
+	agent set-limit "${costly[@]}" --shadow
+}
+
+test_a_word_alone_needs_a_limit_that_it_changes() {
+	net_make
+	attach
+	agent set-limit 203.0.113.0/24 --class syn --rate 10pps
+	agent set-limit 203.0.113.0/24 --class udp/53 --rate 10pps
+	refused '203\.0\.113\.0/24 .*classes.*syn, udp/53.*--class syn --shadow' set-limit 203.0.113.0/24 --shadow
+	refused '203\.0\.113\.0/24 .*classes.*--class syn --enforce' set-limit 203.0.113.0/24 --enforce
+	agent set-limit 203.0.113.0/24 --class syn --shadow
+	assert_eq "the class" "$(class_limit 203.0.113.0/24 syn .shadow.packets)" 0
+}
+
+test_room_that_is_used_up_is_no_wrong_usage() {
+	local port
+	net_make
+	attach
+	for port in 1 2 3 4 5 6 7 8; do agent set-limit 203.0.113.0/24 --class "tcp/$port" --rate 10pps; done
+	expect 2 agent set-limit 203.0.113.0/24 --class tcp/9 --rate 10pps
+	assert_match "the way out" "$ERR" '203\.0\.113\.0/24 has 8 classes.*del-limit'
 }
 
 test_what_a_bare_word_keeps_and_a_whole_one_does_not() {

@@ -550,3 +550,78 @@ Test(limit, refused_change_names_its_object)
 		      strstr(err.text, "`rl-agent del-limit 10.0.0.0/8 --class tcp/443`"),
 		  "%s", err.text);
 }
+
+static struct rl_limit shared_by(const char *rates, const char *bursts, __u16 high, __u16 normal)
+{
+	struct rl_terms terms = terms_said(rates, bursts);
+
+	terms.reserve[RL_PRIORITY_HIGH] = high;
+	terms.reserve[RL_PRIORITY_NORMAL] = normal;
+	terms = terms_completed("tenant:acme", terms);
+	return limit_under("tenant:acme", &terms, NULL, LIMITS_START);
+}
+
+static struct rl_limit costing(const char *costs)
+{
+	struct rl_terms terms = terms_said("10mbit", NULL);
+	struct rl_error err = {0};
+
+	cr_assert_eq(rl_costs_parse(costs, &terms, &err), 0, "%s", err.text);
+	terms = terms_completed("10.0.0.0/8", terms);
+	return limit_under("10.0.0.0/8", &terms, NULL, LIMITS_START);
+}
+
+/* Every cost that is accepted passes a full bucket, and no other; a burst that is named as enough is, and one less isn't. */
+Test(limit, costs_fit_into_a_shared_bucket)
+{
+	static const __u16 reserves[][2] = {{0, 0}, {2000, 500}, {0, 3333}, {9000, 0}, {1, 1}};
+
+	for (size_t i = 0; i < COUNT(packet_rates) * COUNT(reserves); i++) {
+		const __u16 *reserve = reserves[i / COUNT(packet_rates)];
+		struct rl_limit shared =
+		    shared_by(packet_rates[i % COUNT(packet_rates)], NULL, reserve[0], reserve[1]);
+		const struct rl_rate *rate = &shared.rate[RL_PACKETS];
+
+		for (int p = 0; p < RL_PRIORITIES; p++) {
+			__u64 most = (rate->burst - rate->kept[p]) / rl_gcra_cost(rate, 1);
+			struct rl_limit payer = costing("syn=2,udp=1");
+			struct rl_error err = {0};
+
+			if (most >= 65535)
+				continue;
+			payer.terms.cost[0].tokens = (__u16)most;
+			cr_expect_eq(rl_cost_check(&payer, (enum rl_priority)p, &shared, &err), 0, "%s",
+				     err.text);
+			payer.terms.cost[0].tokens++;
+			cr_expect_eq(rl_cost_check(&payer, (enum rl_priority)p, &shared, &err), -ERANGE);
+			cr_expect_eq(err.kind, RL_ERROR_USAGE);
+			cr_assert(strstr(err.text, "at least "));
+			shared.terms.burst_packets = 0;
+			cr_assert_eq(rl_burst_parse(strstr(err.text, "at least ") + 9, &shared.terms, &err),
+				     0, "%s", err.text);
+			cr_expect_eq(rl_cost_check(&payer, (enum rl_priority)p, &shared, &err), 0,
+				     "%s, priority %d: %s", packet_rates[i % COUNT(packet_rates)], p,
+				     err.text);
+			shared.terms.burst_packets--;
+			cr_expect_eq(rl_cost_check(&payer, (enum rl_priority)p, &shared, &err), -ERANGE);
+			shared.terms =
+			    shared_by(packet_rates[i % COUNT(packet_rates)], NULL, reserve[0], reserve[1])
+				.terms;
+		}
+	}
+}
+
+Test(limit, costs_and_buckets_that_have_nothing_to_do_with_each_other)
+{
+	struct rl_limit packets = shared_by("100pps", "1", 0, 0), bits = shared_by("10mbit", "2kb", 0, 0);
+	struct rl_limit dear = costing("syn=65535"), plain = costing("syn=1");
+	struct rl_error err = {0};
+
+	cr_expect_eq(rl_cost_check(&dear, RL_PRIORITY_HIGH, &bits, &err), 0);
+	cr_expect_eq(rl_cost_check(&plain, RL_PRIORITY_LOW, &packets, &err), 0);
+	cr_expect_eq(rl_cost_check(&dear, RL_PRIORITY_HIGH, &packets, &err), -ERANGE);
+	cr_expect(strstr(err.text, "cost syn=65535 of 10.0.0.0/8") &&
+		      strstr(err.text, "tenant:acme ever holds for priority high, 1 (burst 1p)") &&
+		      strstr(err.text, "a cost of at most 1, or a burst of tenant:acme of at least 65535p"),
+		  "%s", err.text);
+}

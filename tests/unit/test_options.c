@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../user/cmd.h"
@@ -26,6 +27,31 @@ struct outcome {
 	struct rl_error err;
 };
 
+/* As a process begins: nothing is given yet. */
+static void forget(const struct rl_command *command)
+{
+	for (const struct poptOption *option = command->options;
+	     option && (option->longName || option->shortName); option++) {
+		char **text = option->arg, ***texts = option->arg;
+
+		switch (option->argInfo & POPT_ARG_MASK) {
+		case POPT_ARG_NONE:
+			*(int *)option->arg = 0;
+			break;
+		case POPT_ARG_STRING:
+			free(*text);
+			*text = NULL;
+			break;
+		case POPT_ARG_ARGV:
+			for (char **one = *texts; one && *one; one++)
+				free(*one);
+			free(*texts);
+			*texts = NULL;
+			break;
+		}
+	}
+}
+
 /* Parse the command with these words behind its name, up to a NULL. */
 static struct outcome parse(size_t which, const char *const *arguments)
 {
@@ -34,6 +60,7 @@ static struct outcome parse(size_t which, const char *const *arguments)
 	const char *argv[16] = {command->name};
 	int argc = 1;
 
+	forget(command);
 	while (arguments[argc - 1]) {
 		argv[argc] = arguments[argc - 1];
 		argc++;
@@ -255,6 +282,119 @@ Test(options, values_that_options_do_not_take)
 		}
 }
 
+/* Parse with an option given once by each of two ways of writing it. */
+static void check_given_twice(size_t which, const struct poptOption *option, const char *first,
+			      const char *second)
+{
+	bool takes_value = (option->argInfo & POPT_ARG_MASK) != POPT_ARG_NONE;
+	const char *words[6] = {NULL};
+	struct outcome out;
+	char text[64];
+	int count = 0;
+
+	if (commands[which].max)
+		words[count++] = "one";
+	words[count++] = first;
+	if (takes_value)
+		words[count++] = "1";
+	words[count++] = second;
+	if (takes_value)
+		words[count++] = "1";
+	out = parse(which, words);
+	snprintf(text, sizeof(text), "--%s is given twice", option->longName);
+	check_refused(which, &out, text);
+}
+
+static bool is_collected(const struct poptOption *option)
+{
+	return (option->argInfo & POPT_ARG_MASK) == POPT_ARG_ARGV;
+}
+
+/* Also where both say the same. */
+Test(options, given_twice)
+{
+	size_t tried = 0;
+
+	for (size_t i = 0; i < COUNT(commands); i++)
+		for (const struct poptOption *option = commands[i].command->options;
+		     option && !is_end(option); option++) {
+			char whole[64], brief[] = {'-', option->shortName, '\0'};
+
+			if (is_collected(option))
+				continue;
+			snprintf(whole, sizeof(whole), "--%s", option->longName);
+			check_given_twice(i, option, whole, whole);
+			tried++;
+			if (!option->shortName)
+				continue;
+			check_given_twice(i, option, brief, whole);
+			check_given_twice(i, option, brief, brief);
+		}
+	cr_expect_geq(tried, 30);
+}
+
+/* A rate in packets and one in bits, with their bursts, are the only ones that can be; and both are kept. */
+Test(options, what_can_be_given_twice)
+{
+	struct outcome out = parse_words(2, "one", "--rate", "1pps", "-r", "1kbit", "-b", "5", "--burst=2kb");
+	size_t found = 0;
+
+	cr_expect_eq(out.rc, 0, "%s", out.err.text);
+	for (size_t i = 0; i < COUNT(commands); i++)
+		for (const struct poptOption *option = commands[i].command->options;
+		     option && !is_end(option); option++) {
+			const char **values;
+
+			if (!is_collected(option))
+				continue;
+			found++;
+			cr_expect_not_null(strstr(option->descrip, "twice"), "--%s", option->longName);
+			values = *(const char ***)option->arg;
+			cr_assert_not_null(values, "--%s", option->longName);
+			cr_expect_str_eq(values[0], strcmp(option->longName, "rate") ? "5" : "1pps");
+			cr_expect_str_eq(values[1], strcmp(option->longName, "rate") ? "2kb" : "1kbit");
+			cr_expect_null(values[2]);
+		}
+	cr_expect_eq(found, 2);
+}
+
+/* As a shell writes it whose variable isn't set. */
+Test(options, empty_values)
+{
+	for (size_t i = 0; i < COUNT(commands); i++)
+		for (const struct poptOption *option = commands[i].command->options;
+		     option && !is_end(option); option++) {
+			char whole[64], joined[66], text[80];
+			struct outcome out;
+
+			if ((option->argInfo & POPT_ARG_MASK) == POPT_ARG_NONE)
+				continue;
+			snprintf(whole, sizeof(whole), "--%s", option->longName);
+			snprintf(joined, sizeof(joined), "%s=", whole);
+			snprintf(text, sizeof(text), "%s is empty", whole);
+			out = commands[i].max ? parse_words(i, "one", whole, "") : parse_words(i, whole, "");
+			check_refused(i, &out, text);
+			out = commands[i].max ? parse_words(i, joined, "one") : parse_words(i, joined);
+			check_refused(i, &out, text);
+		}
+}
+
+Test(options, empty_words)
+{
+	for (size_t i = 0; i < COUNT(commands); i++) {
+		const char *arguments =
+		    commands[i].command->arguments + (commands[i].command->arguments[0] == '[');
+		struct outcome out = parse_words(i, "");
+		char text[64];
+
+		if (!commands[i].max)
+			continue;
+		snprintf(text, sizeof(text), "%.*s is empty",
+			 (int)strspn(arguments, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"), arguments);
+		check_refused(i, &out, text);
+	}
+}
+
 /* Options may stand before or behind the word, and end at "--", behind which a word may begin with a dash. */
 Test(options, order_and_the_end_of_options)
 {
@@ -275,12 +415,10 @@ Test(options, order_and_the_end_of_options)
 		if (!option || is_end(option))
 			continue;
 		snprintf(word, sizeof(word), "--%s", option->longName);
-		*(int *)option->arg = 0;
 		out = parse_words(i, word, "one");
 		cr_expect_eq(out.rc, 0, "%s: %s", commands[i].command->name, out.err.text);
 		cr_expect_str_eq(out.words[0], "one");
 		cr_expect_eq(*(int *)option->arg, 1, "%s %s", commands[i].command->name, word);
-		*(int *)option->arg = 0;
 		out = parse_words(i, "one", word);
 		cr_expect_eq(out.rc, 0, "%s: %s", commands[i].command->name, out.err.text);
 		cr_expect_str_eq(out.words[0], "one");

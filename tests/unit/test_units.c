@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,7 +52,9 @@ static const struct accepted rates[] = {
 
 static const struct refused bad_rates[] = {
     {"", EINVAL, "is empty"},
-    {"1000", EINVAL, "1000 has no unit: write 1000pps for packets a second or 1000kbit for bits"},
+    {"1000", EINVAL, "it has no unit: write 1000pps for packets; 1kbit is 1000 bits a second"},
+    {"200000000", EINVAL, "it has no unit; 1kbit is 1000 bits a second"},
+    {"0", EINVAL, "it has no unit; 1kbit"},
     {"1.5", EINVAL, "write 1.5pps"},
     {"abc", EINVAL, "does not begin with a number"},
     {"pps", EINVAL, "does not begin with a number"},
@@ -77,19 +80,22 @@ static const struct refused bad_rates[] = {
     {"10KB", EINVAL, "write 10kbit"},
     {"10kb", EINVAL, "write 10kbit"},
     {"10GB", EINVAL, "write 10gbit"},
-    {"10kib", EINVAL, "write 10kbit"},
-    {"10mib", EINVAL, "write 10mbit"},
-    {"10GiB", EINVAL, "write 10gbit"},
-    {"10Kibit", EINVAL, "write 10kbit"},
-    {"10mibit", EINVAL, "write 10mbit"},
-    {"10gibit", EINVAL, "write 10gbit"},
-    {"1000bit", EINVAL, "write 1000kbit"},
+    {"10kib", EINVAL, "rates are in bits, and 1kib is 8.192kbit"},
+    {"10mib", EINVAL, "rates are in bits, and 1mib is 8.388608mbit"},
+    {"10GiB", EINVAL, "rates are in bits, and 1gib is 8.589934592gbit"},
+    {"10Kibit", EINVAL, "steps of 1000, and 1kibit is 1.024kbit"},
+    {"10mibit", EINVAL, "steps of 1000, and 1mibit is 1.048576mbit"},
+    {"10gibit", EINVAL, "steps of 1000, and 1gibit is 1.073741824gbit"},
+    {"1000bit", EINVAL, "1kbit, 1000 bits a second, is the lowest rate; expected"},
+    {"999bit", EINVAL, "\"bit\" is no unit here"},
     {"1000b", EINVAL, "1kbit is 1000 bits"},
-    {"1tbit", EINVAL, "800gbit"},
-    {"1gpps", EINVAL, "148.8mpps"},
-    {"10k", EINVAL, "kpps and kbit"},
-    {"10M", EINVAL, "mpps and mbit"},
-    {"10g", EINVAL, "write 10gbit"},
+    {"1tbit", EINVAL, "1tbit is 1000gbit, and 800gbit is the highest"},
+    {"1gpps", EINVAL, "1gpps is 1000mpps, and 148.8mpps is the highest"},
+    {"10k", EINVAL, "kpps and kbit tell them apart; expected"},
+    {"10M", EINVAL, "mpps and mbit tell them apart; expected"},
+    {"10g", EINVAL, "write 10gbit for bits"},
+    {"900g", EINVAL, "gbit is 10^9 bits a second; expected"},
+    {"900Gbps", EINVAL, "bytes to others; expected"},
     {"10p", EINVAL, "write 10pps"},
     {"10p/s", EINVAL, "write 10pps"},
     {"10/sec", EINVAL, "write 10/s"},
@@ -100,7 +106,9 @@ static const struct refused bad_rates[] = {
     {"10/d", EINVAL, "the longest is the hour"},
     {"10/day", EINVAL, "the longest is the hour"},
     {"10/", EINVAL, "is not a unit"},
-    {"10Mbit", EINVAL, "units are lower case: write 10mbit"},
+    {"10Mbit", EINVAL, "units are lower case: write 10mbit for bits"},
+    {"801Gbit", EINVAL, "units are lower case; expected"},
+    {"0.3/Minute", EINVAL, "write 0.3/m for packets"},
     {"10KPPS", EINVAL, "units are lower case: write 10kpps"},
     {"10/H", EINVAL, "units are lower case: write 10/h"},
     {"0.5/h", EINVAL, "not a whole number of packets an hour"},
@@ -156,7 +164,7 @@ static const struct refused bad_bursts[] = {
     {"64KiB", EINVAL, "units are lower case: write 64kib"},
     {"64Mb", EINVAL, "units are lower case: write 64mb"},
     {"2K", EINVAL, "units are lower case: write 2k"},
-    {"64ki", EINVAL, "write 64kib"},
+    {"64ki", EINVAL, "write 64kib for bytes"},
     {"64Mi", EINVAL, "write 64mib"},
     {"1g", EINVAL, "1000m is 10^9"},
     {"1gb", EINVAL, "1000mb"},
@@ -168,6 +176,8 @@ static const struct refused bad_bursts[] = {
     {"100pps", EINVAL, "is a rate: a burst is an amount: write 100p"},
     {"1kpps", EINVAL, "write 1k"},
     {"1mpps", EINVAL, "write 1m"},
+    {"0.5pps", EINVAL, "a burst is an amount; expected"},
+    {"0KiB", EINVAL, "units are lower case; expected"},
     {"10packets", EINVAL, "write 10p"},
     {"1packet", EINVAL, "write 1p"},
     {"100ms", EINVAL, "is a time"},
@@ -181,11 +191,12 @@ static const struct refused bad_counts[] = {
     {"0", ERANGE, "from 1 to 5000000"},
     {"5000001", ERANGE, "from 1 to 5000000"},
     {"5.000001m", ERANGE, "out of range"},
-    {"0.5", EINVAL, "not a whole number of sources"},
+    {"0.5", EINVAL, "it is not a whole number; expected a count from 1 to 5000000; 5k is 5000, 1m is 10^6"},
+    {"6M", EINVAL, "units are lower case; expected"},
     {"1M", EINVAL, "write 1m"},
     {"1K", EINVAL, "write 1k"},
-    {"1Ki", EINVAL, "write 1k"},
-    {"1mi", EINVAL, "write 1m"},
+    {"1Ki", EINVAL, "1ki is 1024"},
+    {"1mi", EINVAL, "1mi is 1048576"},
     {"1g", EINVAL, "1000m is 10^9"},
     {"1x", EINVAL, "\"x\" is not a unit"},
     {"-1", EINVAL, "is negative"},
@@ -310,6 +321,69 @@ Test(units, counts)
 		cr_expect_eq(strncmp(err.text, "sources \"", 9), 0, "%s", err.text);
 		cr_expect_eq(value, 77);
 	}
+}
+
+/* The examples in the text are within the range too. */
+Test(units, counts_from_some_number_on)
+{
+	static const struct {
+		const char *text, *expected;
+		__u64 max;
+	} refused[] = {
+	    {"13", "expected a count from 14 to 65535; 5k is 5000", 65535},
+	    {"65536", "expected a count from 14 to 65535; 5k is 5000", 65535},
+	    {"13", "expected a count from 14 to 100", 100},
+	};
+	struct rl_error err = {0};
+	__u64 value = 77;
+
+	for (size_t i = 0; i < COUNT(refused); i++) {
+		cr_expect_eq(
+		    rl_count_between_parse(refused[i].text, "--bytes", 14, refused[i].max, &value, &err),
+		    -ERANGE);
+		cr_expect_str_eq(strstr(err.text, "expected"), refused[i].expected);
+		cr_expect_eq(value, 77);
+	}
+	cr_expect_eq(rl_count_between_parse("14", "--bytes", 14, 65535, &value, &err), 0);
+	cr_expect_eq(value, 14);
+}
+
+/* Every hint's suggestion, taken as it stands, is accepted. */
+static void check_suggestion(const char *text, const struct rl_error *err, bool burst)
+{
+	const char *from = strstr(err->text, ": write "), *to;
+	struct rl_terms terms = {0};
+	char written[64];
+	struct rl_error ignored;
+
+	if (!from)
+		return;
+	from += strlen(": write ");
+	to = strchr(from, ' ');
+	cr_assert(to && (size_t)(to - from) < sizeof(written), "%s", err->text);
+	snprintf(written, sizeof(written), "%.*s", (int)(to - from), from);
+	if (!strcmp(written, "0")) /* "write 0 in front of it" */
+		return;
+	cr_expect_eq((burst ? rl_burst_parse : rl_rate_parse)(written, &terms, &ignored), 0, "%s: %s", text,
+		     err->text);
+}
+
+Test(units, what_is_suggested_is_accepted)
+{
+	static const char *const numbers[] = {"0", "0.001", "0.5", "1", "999", "1000", "100000000000"};
+
+	for (size_t n = 0; n < COUNT(numbers); n++)
+		for (size_t i = 0; i < COUNT(bad_rates) + COUNT(bad_bursts); i++) {
+			bool burst = i >= COUNT(bad_rates);
+			const char *bad = burst ? bad_bursts[i - COUNT(bad_rates)].text : bad_rates[i].text;
+			struct rl_terms terms = {0};
+			struct rl_error err = {0};
+			char text[64];
+
+			snprintf(text, sizeof(text), "%s%s", numbers[n], bad + strspn(bad, "-+ .0123456789"));
+			if ((burst ? rl_burst_parse : rl_rate_parse)(text, &terms, &err))
+				check_suggestion(text, &err, burst);
+		}
 }
 
 Test(units, long_text_is_cut_in_the_error)
