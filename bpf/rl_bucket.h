@@ -277,25 +277,26 @@ RL_INLINE enum rl_gcra_verdict rl_bucket_verdict(__u64 left)
 	return left & RL_GCRA_TAG ? RL_GCRA_ADMIT : (enum rl_gcra_verdict)(left >> 8);
 }
 
-/* rl_bucket_refund(), as a function of its own. */
+/*
+ * rl_bucket_refund(), as a function of its own. The clock is read after the word: if the swap succeeds, nobody charged the
+ * bucket between them, however long this CPU is held up there, so that what was true by that clock still is.
+ */
 RL_FUNCTION int rl_offer_refund(struct rl_buckets *buckets, const __u64 *key, const struct rl_limit *limit,
 				const struct rl_offer *offer)
 {
 	struct rl_place place = {.buckets = buckets, .key = key};
-	__u64 now = rl_now();
 	enum rl_unit unit;
-	__u64 t;
 
 	if (!buckets || !key || !limit || !offer)
 		return 0; /* never so: said for the verifier */
 	place.whose = offer->whose;
 	unit = (enum rl_unit)(offer->unit & (RL_UNITS - 1));
-	t = rl_gcra_time(&limit->rate[unit], now + RL_REFUND_SLACK_NS);
-	if ((__s64)((offer->left & ~RL_GCRA_TAG) - t) <= (__s64)offer->cost)
-		return 0;
 	for (int try = 0; try < RL_BUCKET_TRIES; try++) {
 		struct rl_bucket seen = rl_bucket_load(buckets, unit);
+		__u64 now = rl_now(), t = rl_gcra_time(&limit->rate[unit], now + RL_REFUND_SLACK_NS);
 
+		if ((__s64)((offer->left & ~RL_GCRA_TAG) - t) <= (__s64)offer->cost)
+			return 0; /* it may have been full since */
 		if (!rl_place_holds(&place) || ((seen.word ^ offer->left) & RL_GCRA_TAG))
 			return 0; /* another's, or converted to another rate since */
 		if (rl_bucket_store(buckets, &limit->rate[unit], unit, &seen, seen.word - offer->cost, now))
@@ -308,6 +309,10 @@ RL_FUNCTION int rl_offer_refund(struct rl_buckets *buckets, const __u64 *key, co
  * Give `cost` back, taken by the charge that left `left`. Between that charge and now the bucket was full
  * at no time if the charge's own TAT is still ahead: TAT never moves back but for refunds. Otherwise the refund is
  * forfeited, since it would mint tokens. Returns whether the tokens went back.
+ *
+ * Refunds of others in between aren't seen. A CPU that is held up between its charge and its refund until the bucket would
+ * have been full without all that was given back, though not without its packet alone, gives back what flowed in since
+ * then: less than its packet's cost, and once until the bucket is full again (tests/interleave: refunds).
  */
 RL_INLINE int rl_bucket_refund(const struct rl_place *place, const struct rl_limit *limit, enum rl_unit unit,
 			       __u64 cost, __u64 left)

@@ -117,3 +117,30 @@ $(B)/tests/model-bpf: $(MODEL_BPF_OBJ) $(MODEL_OBJ) $(LIB_OBJ)
 tests: $(B)/tests/model $(B)/tests/model-bpf
 
 -include $(MODEL_OBJ:.o=.d) $(MODEL_NATIVE_OBJ:.o=.d) $(MODEL_BPF_OBJ:.o=.d)
+
+# Simulated CPUs over the packet path, in every order (tests/interleave): build/tests/interleave [SCENARIO]. subject.c is
+# compiled with the calls of the thread sanitizer, which schedule.c answers: as it is, and with each mistake of mutants.def.
+MUTANTS := $(shell grep -o '^MUTANT.[a-z_]*' tests/interleave/mutants.def | cut -c8-)
+INTERLEAVE_OBJ := $(patsubst %,$(B)/interleave/%.o,schedule world scenarios run)
+SUBJECT_OBJ := $(B)/interleave/subject_true.o $(MUTANTS:%=$(B)/interleave/subject_%.o)
+SUBJECT_DEPS := $(addprefix tests/interleave/,subject.c world.h schedule.h mutants.def mutate) $(BPF_HEADERS)
+
+$(B)/interleave/%.o: tests/interleave/%.c tests/interleave/mutants.def
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(RL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/interleave/subject_true.o: $(SUBJECT_DEPS)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -O1 -g $(RL_CFLAGS) -fsanitize=thread -c -o $@ tests/interleave/subject.c
+
+$(B)/interleave/subject_%.o: $(SUBJECT_DEPS)
+	$(Q)tests/interleave/mutate $* $(B)/interleave/$*
+	$(Q)$(CC) -O1 -g $(RL_CFLAGS) -fsanitize=thread -DSUBJECT=subject_$* -c -o $@ $(B)/interleave/$*/tests/interleave/subject.c
+
+$(B)/tests/interleave: $(INTERLEAVE_OBJ) $(SUBJECT_OBJ) $(B)/tests/lib/frame.o $(PURE_OBJ)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS)
+
+tests: $(B)/tests/interleave
+
+-include $(INTERLEAVE_OBJ:.o=.d)

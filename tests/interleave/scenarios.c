@@ -1,0 +1,428 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "scenarios.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "../../bpf/rl_gcra.h"
+
+#define START	 WORLD_START
+#define SECOND	 WORLD_SECOND
+#define MINUTE	 WORLD_MINUTE
+#define TICK	 (1ULL << RL_GCRA_STAMP)
+#define LONG_AGO (START - MINUTE)
+
+#define EXPECT(holds, ...)                                                                                   \
+	do { /* a macro: it returns */                                                                       \
+		if (!(holds)) {                                                                              \
+			snprintf(text, SCHEDULE_TEXT, __VA_ARGS__);                                          \
+			return false;                                                                        \
+		}                                                                                            \
+	} while (0)
+
+static __u64 owed_by(int source)
+{
+	int places;
+	const struct rl_buckets *buckets = world_buckets(source, &places);
+
+	return buckets ? world_owed(buckets, SLOT_SOURCE) : 0;
+}
+
+/*
+ * Nothing was minted: the source has one place or none, and owes what an ideal bucket would that had been full at `tat`; and
+ * its place can't be given away before that is paid.
+ */
+static bool nothing_minted(int source, __u64 tat, char text[SCHEDULE_TEXT])
+{
+	int places;
+	const struct rl_buckets *buckets = world_buckets(source, &places);
+	__u64 ideal = world_ideal(source, SLOT_SOURCE, tat);
+
+	EXPECT(places < 2, "source %d has %d places", source, places);
+	EXPECT(owed_by(source) >= ideal, "source %d owes %.3f s and should owe %.3f s", source,
+	       (double)owed_by(source) / 1e9, (double)ideal / 1e9);
+	EXPECT(!ideal || ((__u64)buckets->full << RL_GCRA_STAMP) >= world.clock + ideal,
+	       "source %d can be evicted while it owes", source);
+	return true;
+}
+
+/* Two packets at once and no more, whatever happened before: offered again, it gets what is left. */
+static bool two_pass(int source, char text[SCHEDULE_TEXT])
+{
+	EXPECT(world_passed(source) <= 2, "%d packets of source %d passed", world_passed(source), source);
+	world_offer(source, 3);
+	EXPECT(world_passed(source) == 2, "in the end %d packets of source %d passed", world_passed(source),
+	       source);
+	return true;
+}
+
+static void policy_slow(void)
+{
+	world_limit(SLOT_SOURCE, 0, 60, 2, 0); /* a packet a minute */
+}
+
+/* --- stamps: a CPU that was held up, with an older clock --- */
+
+static void stamps_policy(void)
+{
+	world_limit(SLOT_SOURCE, 0, 3600, 2, 0);
+}
+
+static void stamps_prepare(void)
+{
+	world_settle(0, 0, LONG_AGO, LONG_AGO);
+}
+
+static void stamps_run(int cpu)
+{
+	if (cpu == 1)
+		world_wait(20 * SECOND);
+	world_offer(0, cpu == 1 ? 3 : 1);
+}
+
+static bool stamps_check(char text[SCHEDULE_TEXT])
+{
+	EXPECT(world_passed(0) <= 3, "%d packets passed, and two are a burst", world_passed(0));
+	return nothing_minted(0, 0, text);
+}
+
+/* --- idle: a bucket that was idle for as long as is told by its stamp alone --- */
+
+static void idle_policy(void)
+{
+	world_limit(SLOT_SOURCE, 0, 3600000, 2, 0);
+}
+
+static void idle_prepare(void)
+{
+	world_settle(0, 0, START - 3 * TICK, START - 3 * TICK);
+}
+
+static void idle_run(int cpu)
+{
+	(void)cpu;
+	world_offer(0, 2);
+}
+
+static bool idle_check(char text[SCHEDULE_TEXT])
+{
+	return nothing_minted(0, 0, text) && two_pass(0, text);
+}
+
+/* --- evict: a source comes back while its place is given away --- */
+
+static void evict_prepare(void)
+{
+	world_settle(0, 0, LONG_AGO, LONG_AGO);
+	world_settle(1, -1, LONG_AGO, LONG_AGO);
+	world_occupy(2);
+}
+
+static void evict_run(int cpu)
+{
+	world_offer(cpu, 2);
+}
+
+static bool evict_check(char text[SCHEDULE_TEXT])
+{
+	return nothing_minted(0, 0, text) && nothing_minted(1, 0, text) && two_pass(0, text) &&
+	       two_pass(1, text);
+}
+
+/* --- debtor: its limit has become slower, and by the old rate it owes nothing any more --- */
+
+static void debtor_policy(void)
+{
+	world_limit(SLOT_SOURCE, 0, 3600, 2, 0);
+	world_limit(SLOT_SOURCE, 1, 60, 2, START - 19 * SECOND);
+}
+
+/* It owed 1 s at the change, a packet's time: hence 60 s from then on. */
+static void debtor_prepare(void)
+{
+	world_settle(0, 0, START - 20 * SECOND, START - 18 * SECOND);
+	world_occupy(1);
+	world_switch(SLOT_SOURCE);
+}
+
+static void debtor_run(int cpu)
+{
+	if (cpu == 0) {
+		world_offer(1, 1);
+		world_wait(11 * SECOND);
+		world_offer(1, 1);
+		return;
+	}
+	world_offer(0, 2);
+}
+
+static bool debtor_check(char text[SCHEDULE_TEXT])
+{
+	EXPECT(!world_passed(1), "its place was given away");
+	world_offer(0, 1);
+	return nothing_minted(0, START - 19 * SECOND + MINUTE, text);
+}
+
+/* --- insert: two CPUs meet the same new source --- */
+
+static void nothing(void)
+{
+}
+
+static void insert_run(int cpu)
+{
+	(void)cpu;
+	world_offer(0, 2);
+}
+
+/* --- new: the limit of new sources changes while two CPUs meet the same one --- */
+
+#define NEW_OWED 70
+
+static void new_policy(void)
+{
+	policy_slow();
+	world_limit(SLOT_NEW, 0, 3600, 100, 0);
+	world_limit(SLOT_NEW, 1, 60, 100, START);
+}
+
+static void new_prepare(void)
+{
+	world_charge(&world.own[SLOT_NEW].buckets, SLOT_NEW, START, START + NEW_OWED * SECOND);
+}
+
+static void new_run(int cpu)
+{
+	if (cpu == 2)
+		world_switch(SLOT_NEW);
+	else
+		world_offer(0, 1);
+}
+
+/* Of the two one was given a place. The other has its token back, or has forfeited it. */
+static bool new_check(char text[SCHEDULE_TEXT])
+{
+	__u64 owed;
+
+	world_offer(1, 1); /* brings the bucket up to date, and takes one itself */
+	owed = world_owed(&world.own[SLOT_NEW].buckets, SLOT_NEW) / MINUTE;
+	EXPECT(owed == NEW_OWED + 2 || owed == NEW_OWED + 3, "`new` owes %llu", owed);
+	return true;
+}
+
+/* --- change: a source's limit changes --- */
+
+static void change_policy(void)
+{
+	world_limit(SLOT_SOURCE, 0, 3600, 3, 0);
+	world_limit(SLOT_SOURCE, 1, 60, 2, START);
+}
+
+static void change_run(int cpu)
+{
+	if (cpu == 2)
+		world_switch(SLOT_SOURCE);
+	else
+		world_offer(0, 2);
+}
+
+static bool change_check(char text[SCHEDULE_TEXT])
+{
+	world_offer(0, 2);
+	EXPECT(world_passed(0) == 2 || world_passed(0) == 3, "%d packets passed", world_passed(0));
+	EXPECT(owed_by(0) == (__u64)world_passed(0) * MINUTE, "%d packets passed, and it owes %.3f s",
+	       world_passed(0), (double)owed_by(0) / 1e9);
+	return true;
+}
+
+/* --- refund: a source that its tenant refuses --- */
+
+static void refund_policy(void)
+{
+	world_limit(SLOT_SOURCE, 0, 60, 4, 0);
+	world_limit(SLOT_TENANT, 0, 60, 1, 0);
+}
+
+/* It owes something, so that a refund is due. */
+static void refund_prepare(void)
+{
+	world_settle(0, 0, START, START + MINUTE);
+	world_settle(1, 1, START, START + MINUTE);
+}
+
+static void refund_run(int cpu)
+{
+	if (cpu == 1)
+		world_offer(1, 1);
+	world_offer(0, 1);
+}
+
+static bool refund_check(char text[SCHEDULE_TEXT])
+{
+	const struct rl_buckets *tenant = &world.own[SLOT_TENANT].buckets;
+
+	EXPECT(world_passed(-1) == 1, "%d packets passed", world_passed(-1));
+	EXPECT(world_owed(tenant, SLOT_TENANT) == MINUTE, "the tenant was charged for more than passed");
+	for (int i = 0; i < 2; i++)
+		EXPECT(owed_by(i) == (__u64)(1 + world_passed(i)) * MINUTE,
+		       "source %d: %d passed, and it owes %.3f s", i, world_passed(i),
+		       (double)owed_by(i) / 1e9);
+	return true;
+}
+
+/* --- stalled: a CPU is held up before its refund, until the bucket was full --- */
+
+static void stalled_prepare(void)
+{
+	world_settle(0, 0, START, START + 72 * SECOND);
+	world_settle(1, 1, START, START);
+}
+
+static void stalled_run(int cpu)
+{
+	if (cpu == 2)
+		world_wait(80 * SECOND);
+	world_offer(cpu == 1, 1);
+}
+
+static bool stalled_check(char text[SCHEDULE_TEXT])
+{
+	return nothing_minted(0, START + 72 * SECOND, text);
+}
+
+/* --- refunds: two at once, of which the second comes late --- */
+
+static void refunds_policy(void)
+{
+	world_limit(SLOT_SOURCE, 0, 60, 4, 0);
+	world_limit(SLOT_TENANT, 0, 120, 1, 0);
+}
+
+static void refunds_prepare(void)
+{
+	world_settle(0, 0, START, START + 30 * SECOND);
+	world_settle(1, 1, START, START);
+}
+
+static void refunds_run(int cpu)
+{
+	world_offer(cpu == 2, 1);
+	if (cpu)
+		return;
+	world_wait(40 * SECOND);
+	world_offer(0, 1);
+}
+
+/* A refund doesn't see another's (rl_bucket.h): 10 s flowed in that an ideal bucket, full after 30 s, has no room for. */
+static bool refunds_check(char text[SCHEDULE_TEXT])
+{
+	__u64 ideal = world_ideal(0, SLOT_SOURCE, START + 30 * SECOND);
+
+	EXPECT(owed_by(0) + 10 * SECOND >= ideal, "it owes %.3f s and should owe %.3f s",
+	       (double)owed_by(0) / 1e9, (double)ideal / 1e9);
+	return true;
+}
+
+/* --- taken: likewise, until its place was another source's --- */
+
+static void taken_prepare(void)
+{
+	stalled_prepare();
+	world_occupy(2);
+}
+
+static void taken_run(int cpu)
+{
+	if (cpu == 0) {
+		world_offer(0, 1);
+		return;
+	}
+	world_offer(1, 1);
+	world_wait(150 * SECOND);
+	world_offer(2, 1);
+}
+
+static bool taken_check(char text[SCHEDULE_TEXT])
+{
+	return nothing_minted(2, 0, text);
+}
+
+/* --- convert: likewise, until what it owes is counted at another rate --- */
+
+static void convert_policy(void)
+{
+	refund_policy();
+	world_limit(SLOT_SOURCE, 1, 3600, 4, START);
+}
+
+static void convert_run(int cpu)
+{
+	if (cpu == 0) {
+		world_offer(0, 1);
+		return;
+	}
+	world_offer(1, 1);
+	world_switch(SLOT_SOURCE);
+	world_offer(0, 1);
+}
+
+static bool convert_check(char text[SCHEDULE_TEXT])
+{
+	world_offer(0, 1);
+	return nothing_minted(0, START + SECOND, text);
+}
+
+/* --- tally: a packet is counted while its source's place is given away --- */
+
+static void tally_prepare(void)
+{
+	evict_prepare();
+	world.tally[0].at[0].passed.packets = world.tally[0].at[0].dropped.packets = 1000;
+}
+
+static bool tally_check(char text[SCHEDULE_TEXT])
+{
+	const struct rl_tally *tally = world_tally(1);
+	__u64 passed = (__u64)world_passed(1), dropped = 2 - passed;
+
+	if (!tally)
+		return true;
+	EXPECT(tally->passed.packets == passed, "%llu counted as passed, and %llu did", tally->passed.packets,
+	       passed);
+	EXPECT(tally->dropped.packets <= dropped + 1, "%llu counted as dropped, and %llu were",
+	       tally->dropped.packets, dropped);
+	return true;
+}
+
+const struct scenario scenarios[] = {
+    {"stamps", "a CPU with an older clock lowers no stamp", 4, false, 3, stamps_policy, stamps_prepare, 2,
+     stamps_run, stamps_check},
+    {"idle", "an idle bucket that is charged isn't taken for idle", 4, false, 3, idle_policy, idle_prepare, 2,
+     idle_run, idle_check},
+    {"evict4", "a source that comes back while its place is given away loses no debt", 4, false, 3,
+     policy_slow, evict_prepare, 2, evict_run, evict_check},
+    {"evict6", "likewise, known by a hash", 6, false, 2, policy_slow, evict_prepare, 2, evict_run,
+     evict_check},
+    {"debtor", "a debtor keeps its place through a change", 4, false, 3, debtor_policy, debtor_prepare, 2,
+     debtor_run, debtor_check},
+    {"insert4", "two CPUs that meet a new source make one place", 4, false, 3, policy_slow, nothing, 2,
+     insert_run, idle_check},
+    {"insert6", "likewise, known by a hash", 6, false, 2, policy_slow, nothing, 2, insert_run, idle_check},
+    {"new", "a new source is settled at the rate that it was charged", 4, false, 2, new_policy, new_prepare,
+     3, new_run, new_check},
+    {"change", "a change keeps what is owed", 4, false, 2, change_policy, nothing, 3, change_run,
+     change_check},
+    {"refund", "a packet is charged at every level or at none", 4, false, 3, refund_policy, refund_prepare, 2,
+     refund_run, refund_check},
+    {"stalled", "a refund that comes late mints nothing", 4, false, 2, refund_policy, stalled_prepare, 3,
+     stalled_run, stalled_check},
+    {"refunds", "two that come late mint no more than flowed in meanwhile", 4, false, 2, refunds_policy,
+     refunds_prepare, 3, refunds_run, refunds_check},
+    {"taken", "nor in a place that is another source's by then", 4, false, 2, refund_policy, taken_prepare, 2,
+     taken_run, taken_check},
+    {"convert", "nor at another rate", 4, false, 3, convert_policy, stalled_prepare, 2, convert_run,
+     convert_check},
+    {"tally", "a source's packet is counted as another's at most once, as dropped", 4, true, 2, policy_slow,
+     tally_prepare, 2, evict_run, tally_check},
+};
+const int scenarios_count = sizeof(scenarios) / sizeof(scenarios[0]);

@@ -1,0 +1,344 @@
+// SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "world.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../user/limit.h"
+#include "../lib/frame.h"
+
+static inline __u64 rl_now(void)
+{
+	return world.clock;
+}
+
+#include "../../bpf/rl_ref.h"
+#include "../../bpf/rl_table.h"
+
+struct world world;
+struct rl_limit world_limits[2 * SLOTS];
+struct rl_table world_table = {.seed = {0x6a09e667f3bcc908, 0xbb67ae8584caa73b}, .regions = 1};
+__u32 world_rows[2];
+struct world_source world_source[WORLD_SOURCES];
+struct world_packet world_packet[WORLD_PACKETS];
+int world_packets;
+
+_Static_assert(sizeof(struct world) <= SCHEDULE_SHARED, "the world is what CPUs share");
+
+static const struct subject *under_test;
+static struct rl_job jobs[SCHEDULE_CPUS];
+
+static __u32 id_of(enum world_slot slot)
+{
+	return 100 + slot;
+}
+
+static __u32 cell_of(enum world_slot slot, int version)
+{
+	return (__u32)(version * SLOTS) + slot;
+}
+
+const struct rl_limit *world_version(enum world_slot slot, int version)
+{
+	return &world_limits[cell_of(slot, version)];
+}
+
+/* --- sources --- */
+
+/* The n-th source of a family: an IPv4 address, or an IPv6 /64. */
+static void source_make(__u8 family, __u32 n, struct world_source *out)
+{
+	memset(out, 0, sizeof(*out));
+	if (family == 4) {
+		out->addr[0] = 10;
+		out->addr[1] = (__u8)(n >> 16);
+		out->addr[2] = (__u8)(n >> 8);
+		out->addr[3] = (__u8)n;
+		out->key = rl_table_key4(id_of(SLOT_SOURCE), out->addr);
+		return;
+	}
+	out->addr[0] = 0x20;
+	out->addr[5] = (__u8)(n >> 16);
+	out->addr[6] = (__u8)(n >> 8);
+	out->addr[7] = (__u8)n;
+	out->key = rl_table_key6(&world_table, id_of(SLOT_SOURCE), out->addr);
+}
+
+static void frame_make(__u8 family, struct world_source *source)
+{
+	uint8_t frame[RL_FRAME_MAX];
+	char text[INET6_ADDRSTRLEN];
+	struct rl_frame_spec spec = {.src = text};
+
+	inet_ntop(family == 4 ? AF_INET : AF_INET6, source->addr, text, sizeof(text));
+	source->len = (__u32)rl_frame_build(&spec, frame, sizeof(frame));
+	if (source->len > sizeof(source->frame))
+		abort();
+	memcpy(source->frame, frame, source->len);
+}
+
+/* Sources that all belong to the same two rows, in this order. */
+static void sources_make(__u8 family)
+{
+	int found = 0;
+
+	for (__u32 n = 1; found < WORLD_SOURCES; n++) {
+		struct world_source *source = &world_source[found];
+		struct rl_rows rows;
+
+		source_make(family, n, source);
+		rows = rl_table_rows(&world_table, world_table.regions, source->key);
+		if (!found)
+			memcpy(world_rows, rows.row, sizeof(world_rows));
+		if (memcmp(world_rows, rows.row, sizeof(world_rows)) != 0)
+			continue;
+		frame_make(family, source);
+		found++;
+	}
+}
+
+/* --- the policy --- */
+
+void world_open(__u8 family, const struct subject *subject)
+{
+	under_test = subject;
+	memset(world_limits, 0, sizeof(world_limits));
+	sources_make(family);
+}
+
+static struct rl_target target_of(enum world_slot slot)
+{
+	struct rl_target target = {.kind = RL_TARGET_PREFIX};
+
+	if (slot == SLOT_TENANT) {
+		target.kind = RL_TARGET_TENANT;
+		strcpy(target.name, "acme");
+	}
+	if (slot == SLOT_NEW)
+		target.kind = RL_TARGET_NEW;
+	return target;
+}
+
+void world_limit(enum world_slot slot, int version, __u64 packets_per_hour, __u64 burst, __u64 change)
+{
+	struct rl_terms terms = RL_TERMS_INIT;
+	struct rl_target target = target_of(slot);
+	struct rl_limit *limit = &world_limits[cell_of(slot, version)];
+	struct rl_error err = {0};
+
+	terms.packets_per_hour = packets_per_hour;
+	terms.burst_packets = burst;
+	if (rl_terms_complete(&target, &terms, &err) ||
+	    rl_limit_compute(&target, &terms, version ? &world_limits[cell_of(slot, 0)] : NULL, id_of(slot),
+			     slot, change, limit, &err)) {
+		fprintf(stderr, "interleave: %s\n", err.text);
+		exit(2);
+	}
+	if (slot == SLOT_TENANT)
+		world_limits[cell_of(SLOT_SOURCE, 0)].tenant = SLOT_TENANT;
+}
+
+/* --- the beginning --- */
+
+void world_begin(void)
+{
+	memset(&world, 0, sizeof(world));
+	world_packets = 0;
+	world.clock = WORLD_START;
+	world.settings.when_full = RL_FULL_CLOSED;
+	for (enum world_slot slot = SLOT_SOURCE; slot < SLOTS; slot++) {
+		if (!world_limits[cell_of(slot, 0)].id)
+			continue;
+		world.head[slot] = rl_ref(cell_of(slot, 0));
+		world.own[slot].key = id_of(slot);
+	}
+	if (world.head[SLOT_NEW])
+		world.settings.fresh = SLOT_NEW;
+}
+
+void world_charge(struct rl_buckets *buckets, enum world_slot slot, __u64 charged, __u64 full)
+{
+	const struct rl_limit *limit = world_version(slot, 0);
+
+	buckets->version = rl_bucket_version(limit);
+	buckets->word[RL_PACKETS] = rl_gcra_time(&limit->rate[RL_PACKETS], full) | rl_gcra_tag(limit->gen);
+	buckets->stamp = (__u32)(charged >> RL_GCRA_STAMP);
+	buckets->full = (__u32)(full >> RL_GCRA_STAMP) + 1;
+}
+
+void world_settle(int i, int source, __u64 charged, __u64 full)
+{
+	const struct rl_limit *limit = world_version(SLOT_SOURCE, 0);
+	struct rl_row *row = &world.row[i / RL_ROW];
+
+	row->key[i % RL_ROW] = source < 0 ? 1 + (__u64)i : world_source[source].key;
+	if (source >= 0) {
+		world.address[i / RL_ROW].at[i % RL_ROW].limit_id = limit->id;
+		memcpy(world.address[i / RL_ROW].at[i % RL_ROW].addr, world_source[source].addr, 16);
+	}
+	world_charge(&row->buckets[i % RL_ROW], SLOT_SOURCE, charged, full);
+}
+
+void world_occupy(int from)
+{
+	for (int i = from; i < 2 * RL_ROW; i++)
+		world_settle(i, -1, WORLD_START, WORLD_START + 60 * WORLD_MINUTE);
+}
+
+/* --- what CPUs do --- */
+
+void world_offer(int source, int count)
+{
+	const struct world_source *from = &world_source[source];
+	struct rl_job *job = &jobs[schedule_cpu()];
+
+	while (count--) {
+		enum rl_reason reason = under_test->packet(job, from->frame, from->len);
+
+		if (world_packets == WORLD_PACKETS)
+			abort();
+		world_packet[world_packets++] = (struct world_packet){
+		    .cpu = schedule_cpu(), .source = source, .now = job->now, .reason = reason};
+	}
+}
+
+void world_wait(__u64 ns)
+{
+	schedule_before_write(&world.clock, sizeof(world.clock));
+	world.clock += ns;
+}
+
+void world_switch(enum world_slot slot)
+{
+	schedule_before_write(&world.head[slot], sizeof(world.head[slot]));
+	world.head[slot] = rl_ref(cell_of(slot, 1));
+}
+
+/* --- what became of it --- */
+
+static bool counts(const struct world_packet *packet, int source)
+{
+	return (source < 0 || packet->source == source) && !rl_reason_drops(packet->reason);
+}
+
+int world_passed(int source)
+{
+	int passed = 0;
+
+	for (int i = 0; i < world_packets; i++)
+		passed += counts(&world_packet[i], source);
+	return passed;
+}
+
+/* The source's place, 0 to 15, or -1; and how many it has. */
+static int place_of(int source, int *places)
+{
+	int found = -1;
+
+	*places = 0;
+	for (int i = 0; i < 2 * RL_ROW; i++) {
+		if (world.row[i / RL_ROW].key[i % RL_ROW] != world_source[source].key)
+			continue;
+		found = i;
+		++*places;
+	}
+	return found;
+}
+
+const struct rl_buckets *world_buckets(int source, int *places)
+{
+	int place = place_of(source, places);
+
+	return place < 0 ? NULL : &world.row[place / RL_ROW].buckets[place % RL_ROW];
+}
+
+const struct rl_tally *world_tally(int source)
+{
+	int places, place = place_of(source, &places);
+
+	return place < 0 ? NULL : &world.tally[place / RL_ROW].at[place % RL_ROW];
+}
+
+static const struct rl_limit *in_force(enum world_slot slot)
+{
+	return &world_limits[rl_ref_cell(world.head[slot], 0)];
+}
+
+/* In the order of their clocks: charged with the same packets in any other one, a bucket owes as much or more. */
+__u64 world_ideal(int source, enum world_slot slot, __u64 tat)
+{
+	const struct rl_rate *rate = &in_force(slot)->rate[RL_PACKETS];
+	__u64 full = rl_gcra_time(rate, tat), cost = rl_gcra_cost(rate, 1), last = 0;
+
+	for (int left = world_passed(source); left;) {
+		__u64 next = ~0ULL;
+
+		for (int i = 0; i < world_packets; i++)
+			if (counts(&world_packet[i], source) && world_packet[i].now > last &&
+			    world_packet[i].now < next)
+				next = world_packet[i].now;
+		for (int i = 0; i < world_packets; i++) {
+			__u64 t = rl_gcra_time(rate, next);
+
+			if (!counts(&world_packet[i], source) || world_packet[i].now != next)
+				continue;
+			full = (full > t ? full : t) + cost;
+			left--;
+		}
+		last = next;
+	}
+	return full > rl_gcra_time(rate, world.clock)
+		   ? (full - rl_gcra_time(rate, world.clock)) >> rate->shift
+		   : 0;
+}
+
+__u64 world_owed(const struct rl_buckets *buckets, enum world_slot slot)
+{
+	const struct rl_rate *rate = &in_force(slot)->rate[RL_PACKETS];
+	struct rl_bucket seen = rl_bucket_load(buckets, RL_PACKETS);
+
+	return seen.word ? rl_gcra_debt(&seen, rate->shift, rate->owed, world.clock) >> rate->shift : 0;
+}
+
+static const char *buckets_part(size_t offset)
+{
+	if (offset < offsetof(struct rl_buckets, version))
+		return offset < sizeof(__u64) ? "the word of packets" : "the word of bytes";
+	if (offset < offsetof(struct rl_buckets, stamp))
+		return "the version";
+	return offset < offsetof(struct rl_buckets, full) ? "the stamp" : "when it is full";
+}
+
+static void describe_row(size_t offset, char text[SCHEDULE_TEXT])
+{
+	size_t row = offset / sizeof(struct rl_row), in = offset % sizeof(struct rl_row),
+	       buckets = in - offsetof(struct rl_row, buckets);
+
+	if (in < offsetof(struct rl_row, buckets))
+		snprintf(text, SCHEDULE_TEXT, "the key of place %zu", row * RL_ROW + in / sizeof(__u64));
+	else
+		snprintf(text, SCHEDULE_TEXT, "%s of place %zu",
+			 buckets_part(buckets % sizeof(struct rl_buckets)),
+			 row * RL_ROW + buckets / sizeof(struct rl_buckets));
+}
+
+void world_describe(size_t offset, char text[SCHEDULE_TEXT])
+{
+	if (offset < offsetof(struct world, settings))
+		strcpy(text, "the clock");
+	else if (offset < offsetof(struct world, head))
+		strcpy(text, "the settings");
+	else if (offset < offsetof(struct world, lock))
+		strcpy(text, "a head");
+	else if (offset < offsetof(struct world, own))
+		strcpy(text, "a lock");
+	else if (offset < offsetof(struct world, row))
+		snprintf(text, SCHEDULE_TEXT, "own bucket %zu",
+			 (offset - offsetof(struct world, own)) / sizeof(struct rl_source));
+	else if (offset < offsetof(struct world, address))
+		describe_row(offset - offsetof(struct world, row), text);
+	else
+		strcpy(text, offset < offsetof(struct world, tally) ? "an address" : "a tally");
+}

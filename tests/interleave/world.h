@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * world.h - what simulated CPUs share: the packet path's maps, as small as can be. Two rows of the table, which are the
+ * rows of all three sources; limits of the sources, of their tenant and of `new` in two versions each; and a clock.
+ *
+ * Versions never change once packets can see them, and a CPU's counters are its own: neither is in struct world.
+ */
+#ifndef INTERLEAVE_WORLD_H
+#define INTERLEAVE_WORLD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../../bpf/rl_job.h"
+#include "schedule.h"
+
+#define WORLD_SOURCES 3
+#define WORLD_SECOND  1000000000ULL
+#define WORLD_MINUTE  (60 * WORLD_SECOND)
+#define WORLD_START   (1000 * WORLD_SECOND) /* ns */
+
+enum world_slot {
+	SLOT_NONE,
+	SLOT_SOURCE,
+	SLOT_TENANT,
+	SLOT_NEW,
+	SLOTS,
+};
+
+struct world {
+	__u64 clock; /* ns */
+	struct rl_settings settings;
+	__u64 head[SLOTS];
+	__u32 lock[4];
+	struct rl_source own[SLOTS];
+	struct rl_row row[2];
+	struct rl_row_address address[2];
+	struct rl_row_tally tally[2]; /* last: run.c */
+};
+
+extern struct world world;
+
+/* What stands beside it. */
+extern struct rl_limit world_limits[2 * SLOTS]; /* by cell */
+extern struct rl_table world_table;
+extern __u32 world_rows[2]; /* indices of the two rows */
+
+/* The packet path, compiled as it is or with a mistake: subject.c. */
+struct subject {
+	enum rl_reason (*packet)(struct rl_job *job, const uint8_t *frame, __u32 len);
+};
+
+/* A source and its frame, of either family. */
+struct world_source {
+	uint8_t frame[64];
+	__u8 addr[16];
+	__u32 len;
+	__u64 key;
+};
+extern struct world_source world_source[WORLD_SOURCES];
+
+/* A packet that was offered, and what became of it. */
+struct world_packet {
+	int cpu, source;
+	__u64 now; /* ns, as its CPU read the clock */
+	enum rl_reason reason;
+};
+#define WORLD_PACKETS 32
+extern struct world_packet world_packet[WORLD_PACKETS];
+extern int world_packets;
+
+/* --- once for each scenario --- */
+
+/* No limits; sources of this family. */
+void world_open(__u8 family, const struct subject *subject);
+
+/* A version of a limit: 0, or 1, which comes after it, at `change`, ns. The tenant's is given between the sources' two. */
+void world_limit(enum world_slot slot, int version, __u64 packets_per_hour, __u64 burst, __u64 change);
+const struct rl_limit *world_version(enum world_slot slot, int version);
+
+/* --- at the beginning of each run --- */
+
+/* Everything empty and version 0 in force; the clock at WORLD_START. */
+void world_begin(void);
+
+/* Buckets of a limit's version 0 that were last charged at one time, ns, and are full at another. */
+void world_charge(struct rl_buckets *buckets, enum world_slot slot, __u64 charged, __u64 full);
+
+/* Place i (0 to 15) is this source's, or with -1 somebody else's; its bucket likewise. */
+void world_settle(int i, int source, __u64 charged, __u64 full);
+
+/* The places from this one on are taken by debtors, for longer than any run. */
+void world_occupy(int from);
+
+/* --- what CPUs do --- */
+
+/* So many packets of a source. */
+void world_offer(int source, int count);
+
+/* Time passes. */
+void world_wait(__u64 ns);
+
+/* The other version comes in force, as an agent does it. */
+void world_switch(enum world_slot slot);
+
+/* --- what became of it --- */
+
+/* How many of a source's packets were let through, or with -1 of all sources. */
+int world_passed(int source);
+
+/* The source's buckets, and how many places it has; NULL without one. */
+const struct rl_buckets *world_buckets(int source, int *places);
+
+/* Its tally likewise. */
+const struct rl_tally *world_tally(int source);
+
+/*
+ * What an ideal bucket owes at the end, in ns, that was charged with what passed of the source, or with -1 of all of
+ * them, when their clocks said: of all orders the one that leaves the least. `tat`: when it would have been full without.
+ */
+__u64 world_ideal(int source, enum world_slot slot, __u64 tat);
+
+/* What buckets owe as they are read at the end, ns, by the version in force. */
+__u64 world_owed(const struct rl_buckets *buckets, enum world_slot slot);
+
+/* What a word of the shared memory is, for people. */
+void world_describe(size_t offset, char text[SCHEDULE_TEXT]);
+
+#endif
