@@ -506,6 +506,12 @@ static int check_per(const struct rl_target *target, const struct rl_terms *term
 		    "--per /%u of any: any has two families, whose lengths differ; expected it on "
 		    "0.0.0.0/0 or ::/0",
 		    terms->per);
+	if (own == most && terms->per != most)
+		return rl_error_set(
+		    err, RL_ERROR_USAGE, ERANGE,
+		    "--per /%u of %s: that is one source already; leave --per out, or give it to "
+		    "a prefix that holds more of them",
+		    terms->per, text);
 	if (terms->per < own || terms->per > most)
 		return rl_error_set(err, RL_ERROR_USAGE, ERANGE,
 				    "--per /%u of %s is out of range; expected /%u to /%u", terms->per, text,

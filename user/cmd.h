@@ -16,6 +16,7 @@ struct rl_command {
 	const char *arguments;		  /* "TARGET --rate RATE", for the usage line */
 	const char *summary;		  /* one line */
 	const char *help;		  /* more, or NULL; ends with a newline */
+	void (*help_more)(void);	  /* prints what follows from a table; or NULL */
 	const struct poptOption *options; /* ends with POPT_TABLEEND; NULL: none */
 	int (*run)(int argc, const char **argv, struct rl_error *err); /* argv[0] is the command's name */
 };

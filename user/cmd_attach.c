@@ -111,19 +111,20 @@ static int word_parse(const char *option, const char *text, const char *const *w
 
 static int options_parse(struct request *request, struct rl_error *err)
 {
-	const char *const modes[] = {rl_mode_name(RL_MODE_NATIVE), rl_mode_name(RL_MODE_GENERIC)};
+	const char *const modes[] = {rl_mode_name(RL_MODE_NATIVE), rl_mode_name(RL_MODE_GENERIC), "auto"};
 	const char *const stores[] = {rl_store_name(RL_STORE_TABLE), rl_store_name(RL_STORE_LRU)};
 	const char *const fulls[] = {rl_when_full_name(RL_FULL_AGGREGATE), rl_when_full_name(RL_FULL_OPEN),
 				     rl_when_full_name(RL_FULL_CLOSED)};
-	int rc = 0;
+	int rc;
 
-	_Static_assert(sizeof(modes) / sizeof(modes[0]) == RL_MODES, "a mode without a word");
+	_Static_assert(sizeof(modes) / sizeof(modes[0]) == RL_MODES + 1, "a mode without a word");
 	_Static_assert(sizeof(stores) / sizeof(stores[0]) == RL_STORES, "a store without a word");
 	_Static_assert(sizeof(fulls) / sizeof(fulls[0]) == RL_FULLS, "a policy without a word");
 
 	request->mode = request->shadow = -1;
-	if (mode_text && strcmp(mode_text, "auto") != 0)
-		rc = word_parse("--mode", mode_text, modes, RL_MODES, &request->mode, err);
+	rc = word_parse("--mode", mode_text, modes, RL_MODES + 1, &request->mode, err);
+	if (request->mode == RL_MODES)
+		request->mode = -1;
 	if (!rc)
 		rc = word_parse("--store", store_text, stores, RL_STORES, &request->store, err);
 	if (!rc)

@@ -61,6 +61,13 @@ static int none_found(const char *name, size_t count, struct rl_error *err)
 			    "not attached to %s%s: `rl-agent status` shows where it is", name, foreign);
 }
 
+/* Whoever wants to detach needs no advice on how to attach. */
+static int nothing_attached(struct rl_error *err)
+{
+	return rl_error_set(err, RL_ERROR_NOT_ATTACHED, ENOENT,
+			    "nothing is attached in this network namespace");
+}
+
 static int detach_one(const struct rl_state *state, const char *name, struct rl_error *err)
 {
 	struct rl_attached attached[RL_MAX_DEVICES];
@@ -236,6 +243,8 @@ static int run(int argc, const char **argv, struct rl_error *err)
 		*err = (struct rl_error){};
 		return 0;
 	}
+	if (rc == -ENOENT && err->kind == RL_ERROR_NOT_ATTACHED)
+		return nothing_attached(err);
 	if (rc)
 		return rc;
 	if (all)
@@ -243,6 +252,8 @@ static int run(int argc, const char **argv, struct rl_error *err)
 	if (stale)
 		return detach_stale(err);
 	rc = rl_state_open(&state, err);
+	if (rc == -ENOENT && err->kind == RL_ERROR_NOT_ATTACHED)
+		return nothing_attached(err);
 	return rc ? rc : detach_one(&state, name, err);
 }
 

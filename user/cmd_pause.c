@@ -22,7 +22,10 @@ static int device_pause(const struct rl_state *state, const struct rl_attached *
 	if (rc)
 		return rc;
 	printf("%s: %s\n", attached->name,
-	       paused ? "paused, everything passes and is counted" : "limits hold again");
+	       paused ? "paused, everything passes and is counted"
+	       : device.flags & RL_DEVICE_SHADOW
+		   ? "resumed, in shadow: limits count what they would drop, and drop nothing"
+		   : "limits hold again");
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #include "policy.h"
 #include "target.h"
 #include "units.h"
+#include "view_text.h"
 
 static const char **rates, **bursts;
 static const char *tenant, *class_text, *cost, *priority, *reserve, *per;
@@ -240,6 +241,31 @@ static int request_run(const struct rl_state *state, struct request *request, st
 	return rl_policy_set(state, target, &request->terms, rl_clock_ns(), err);
 }
 
+/* A smaller burst forgives nothing: who used up the larger one is shut out until that is made up for. */
+static void note_of_debt(const struct rl_state *state, const struct request *request, const char *target)
+{
+	bool is_class = rl_class_is_set(&request->terms.class);
+	bool is_prefix = request->target.kind == RL_TARGET_PREFIX;
+	char duration[RL_DURATION_TEXT], class[RL_CLASS_TEXT] = "";
+	struct rl_limit limit;
+	__u64 longest;
+
+	if (request->bare || request->terms.shadow ||
+	    !rl_policy_find(state, &request->target, &request->terms.class, &limit))
+		return;
+	longest = rl_limit_overdrawn(&limit);
+	if (!longest)
+		return;
+	if (is_class)
+		rl_class_print(&request->terms.class, class);
+	fprintf(
+	    stderr,
+	    "rl-agent: note: %s used up the burst before the change passes nothing for up to %s; `rl-agent "
+	    "del-limit %s%s%s` and setting it anew forgives that\n",
+	    is_prefix ? "a source that" : "a bucket that", rl_text_duration(longest, duration), target,
+	    is_class ? " --class " : "", class);
+}
+
 /* A policy can be kept without a device: then a limit waits. */
 static void warn_of_no_device(const struct rl_state *state)
 {
@@ -284,6 +310,7 @@ static int run(int argc, const char **argv, struct rl_error *err)
 	       rl_terms_print(&request.terms, text));
 	if (wider.id)
 		note_of_wider(&wider, target);
+	note_of_debt(&state, &request, target);
 	warn_of_no_device(&state);
 	rl_lockout_warn(&state, &request.target);
 	return 0;
@@ -302,7 +329,8 @@ const struct rl_command rl_cmd_set_limit = {
 	"              for each /28 inside it.\n"
 	"  tenant:NAME all packets of the prefixes that belong to it (--tenant NAME), and of those inside them that\n"
 	"              name no other.\n"
-	"  dev:DEV     all packets that an attached device receives.\n"
+	"  dev:DEV     all packets that an attached device receives, but for those of allowed and denied sources, which are\n"
+	"              charged nowhere.\n"
 	"  new         how many sources a second are given a bucket; beyond that their packets drop.\n"
 	"A packet must be within all that apply, and is charged to all of them or to none.\n\n"
 	"This states the whole limit: what isn't said is taken back. Only --shadow or --enforce alone keeps the rest.\n"

@@ -26,6 +26,23 @@ static int run(int argc, const char **argv, struct rl_error *err)
 	return rc ? rl_error_set(err, RL_ERROR_KERNEL, -rc, "out of memory while printing") : 0;
 }
 
+static void reasons_print(int first, int end)
+{
+	for (int reason = first; reason < end; reason++)
+		printf("  %-19s %s\n", rl_reason_name(reason), rl_reason_about(reason));
+}
+
+static void help_more(void)
+{
+	printf("\nReasons to pass:\n");
+	reasons_print(0, RL_SHADOW_FIRST);
+	printf(
+	    "Reasons to drop; with shadow_ in front, what passed because the limit or the device is in shadow:\n");
+	reasons_print(RL_DROP_FIRST, RL_REASONS);
+	printf(
+	    "Neighbour discovery beyond its budget is limited as any other packet is. Frames that can't be parsed pass.\n");
+}
+
 const struct rl_command rl_cmd_stats = {
     .name = "stats",
     .arguments = "[-j]",
@@ -35,6 +52,7 @@ const struct rl_command rl_cmd_stats = {
 	"frames, from the Ethernet header on. Each packet has exactly one reason, so received is the sum of all\n"
 	"reasons. A limit counts as passed what it applied to and what passed, as dropped what it dropped itself, and\n"
 	"in shadow what it would have dropped, which is among what passed.\n",
+    .help_more = help_more,
     .options = options,
     .run = run,
 };

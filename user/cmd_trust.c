@@ -73,7 +73,8 @@ const struct rl_command rl_cmd_allow = {
     .summary = "Let the sources of PREFIX pass, whatever other limits say",
     .help =
 	"PREFIX is an address, a prefix or `any`. It takes the place of the limits that PREFIX has, and the longest\n"
-	"prefix wins: a longer one with a limit is limited still. Its packets are counted and charged nowhere.\n"
+	"prefix wins: a longer one with a limit is limited still. Its packets are counted and charged nowhere,\n"
+	"not to a device's limit either.\n"
 	"`del-limit PREFIX` takes it back.\n",
     .run = run_allow,
 };
@@ -84,7 +85,8 @@ const struct rl_command rl_cmd_deny = {
     .summary = "Drop whatever the sources of PREFIX send",
     .help =
 	"PREFIX is an address, a prefix or `any`. It takes the place of the limits that PREFIX has, and the longest\n"
-	"prefix wins. ARP, and neighbour discovery within its budget, pass. `set-limit PREFIX --shadow` counts without\n"
+	"prefix wins. ARP, and neighbour discovery within its budget, pass. What drops is charged nowhere, not to a\n"
+	"device's limit either. `set-limit PREFIX --shadow` counts without\n"
 	"dropping; `del-limit PREFIX` takes it back.\n",
     .run = run_deny,
 };

@@ -43,11 +43,19 @@ const char *rl_level_name(enum rl_level level)
 
 static int parse_address(const char *text, struct rl_prefix *out, struct rl_error *err)
 {
+	const char *expected = "expected an address, such as 203.0.113.7 or 2001:db8::1";
 	struct rl_prefix address;
-	int rc = rl_prefix_parse(text, &address, err);
+	struct rl_error why = {};
+	int rc = rl_prefix_parse(text, &address, &why);
+	const char *targets = rc ? strstr(why.text, "; expected any") : NULL;
 
-	if (rc)
+	if (targets) /* what a limit can be for, and more than one packet comes from */
+		return rl_error_set(err, RL_ERROR_USAGE, -rc, "%.*s; %s", (int)(targets - why.text), why.text,
+				    expected);
+	if (rc) {
+		*err = why;
 		return rc;
+	}
 	if (address.prefixlen != RL_PREFIX_FAMILY_BITS + (address.family == 4 ? 32U : 128U))
 		return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
 				    "\"%.64s\" holds many addresses; expected one, such as 203.0.113.7",
@@ -207,8 +215,12 @@ void rl_explain_begin(const struct rl_snapshot *snapshot, const struct rl_explai
 		return;
 	out->why =
 	    out->limit->limit.action < RL_ACTIONS ? whys[out->limit->limit.action] : RL_EXPLAIN_LONGEST;
-	if (out->why != RL_EXPLAIN_LONGEST)
+	if (out->why != RL_EXPLAIN_LONGEST) {
+		/* Charged nowhere, so its device's limit doesn't hold it either. */
+		for (size_t i = 0; i < out->device_count; i++)
+			out->device[i].level.limit = NULL;
 		return;
+	}
 	out->source = out->limit->limit.flags & RL_LIMIT_OWN_BUCKET
 			  ? out->limit->limit.target.prefix
 			  : rl_prefix_cut(packet->source.family, packet->source.addr,

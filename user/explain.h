@@ -63,7 +63,7 @@ struct rl_explain_unit {
 };
 
 struct rl_explain_level {
-	const struct rl_limit_stats *limit; /* in the snapshot; NULL: none (a device's) */
+	const struct rl_limit_stats *limit; /* in the snapshot; NULL: none holds (a device's) */
 	/* Filled in between the two steps. */
 	bool found; /* it has a bucket */
 	struct rl_trial

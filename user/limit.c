@@ -320,13 +320,13 @@ static int check_pairs(const struct rl_target *target, const struct rl_terms *te
 		return rl_error_set(
 		    err, RL_ERROR_USAGE, EINVAL,
 		    "burst %s is in packets, and there is no rate in packets; add one, such as 100pps, or "
-		    "give the burst in bytes, such as 64kib",
+		    "give the burst in bytes, such as 64kib; set-limit states the whole limit: repeat the rate that it has",
 		    rl_burst_print_packets(terms->burst_packets, burst));
 	if (terms->burst_bytes && !terms->bits_per_second)
 		return rl_error_set(
 		    err, RL_ERROR_USAGE, EINVAL,
 		    "burst %s is in bytes, and there is no rate in bits; add one, such as 10mbit, or give "
-		    "the burst in packets, such as 200p",
+		    "the burst in packets, such as 200p; set-limit states the whole limit: repeat the rate that it has",
 		    rl_burst_print_bytes(terms->burst_bytes, burst));
 	if (terms->packets_per_hour || terms->bits_per_second)
 		return 0;
@@ -606,6 +606,19 @@ int rl_limit_compute(const struct rl_target *target, const struct rl_terms *term
 	if (!ret)
 		*out = limit;
 	return ret;
+}
+
+__u64 rl_limit_overdrawn(const struct rl_limit *limit)
+{
+	__u64 longest = 0;
+
+	for (int unit = 0; unit < RL_UNITS; unit++) {
+		const struct rl_rate *rate = &limit->rate[unit];
+
+		if (rate->mult && rate->owed > rate->burst)
+			longest = larger(longest, (rate->owed - rate->burst) >> rate->shift);
+	}
+	return longest;
 }
 
 void rl_limit_nd(struct rl_limit *out)

@@ -65,6 +65,12 @@ int rl_rate_compute(__u64 tokens, __u64 per_seconds, __u64 burst, __u64 smallest
 int rl_limit_compute(const struct rl_target *target, const struct rl_terms *terms, const struct rl_limit *old,
 		     __u32 id, __u32 slot, __u64 now, struct rl_limit *out, struct rl_error *err);
 
+/*
+ * A change keeps debts, so a bucket may owe more than the limit's burst: ns, at most, that such a one passes nothing; 0 where
+ * none can owe so much.
+ */
+__u64 rl_limit_overdrawn(const struct rl_limit *limit);
+
 /* Neighbour discovery's budget: 1000 packets a second, burst 1000. */
 void rl_limit_nd(struct rl_limit *out);
 

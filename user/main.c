@@ -44,6 +44,8 @@ static void command_help_print(const struct rl_command *command)
 	printf("Usage: rl-agent %s %s\n\n%s.\n", command->name, command->arguments, command->summary);
 	if (command->help)
 		printf("\n%s", command->help);
+	if (command->help_more)
+		command->help_more();
 	if (!command->options)
 		return;
 	printf("\nOptions:\n");

@@ -268,6 +268,7 @@ static int read_sources(struct rl_sources *sources, const struct limit_index *in
 			struct rl_snapshot *snapshot, struct rl_error *err)
 {
 	struct reading reading = {.snapshot = snapshot, .index = index, .err = err};
+	__u64 begun = rl_clock_ns();
 	int rc;
 
 	rc = reserve_sources(snapshot, snapshot->limit_count, &reading.room, err);
@@ -276,7 +277,10 @@ static int read_sources(struct rl_sources *sources, const struct limit_index *in
 				snapshot, err);
 	if (!rc)
 		rc = rl_sources_read(sources, add_source, &reading, err);
-	return rc ? rc : sort_sources(snapshot, err);
+	if (rc)
+		return rc;
+	snapshot->sources_time = begun + (rl_clock_ns() - begun) / 2;
+	return sort_sources(snapshot, err);
 }
 
 static int read_limits(const struct rl_state *state, struct rl_snapshot *snapshot, struct rl_error *err)
@@ -433,42 +437,56 @@ const struct rl_limit_stats *rl_snapshot_slot(const struct rl_snapshot *snapshot
 	return NULL;
 }
 
+/* Both are positional, so that a reason without a description doesn't compile. */
+static const struct {
+	const char *name;
+	const char *about;
+} reasons[] = {
+    [RL_PASS_NO_LIMIT] = {"no_limit", "no limit applies to it"},
+    [RL_PASS_LIMIT] = {"within_limit", "within every limit that applies, and charged to each"},
+    [RL_PASS_ALLOWED] = {"allowed", "its source is allowed: never limited"},
+    [RL_PASS_NOT_IP] = {"not_ip", "ARP, LLDP, anything that is neither IPv4 nor IPv6"},
+    [RL_PASS_ND] = {"neighbour_discovery", "IPv6 neighbour discovery, within 1000 packets a second a device"},
+    [RL_PASS_PAUSED] = {"paused", "the device is paused"},
+    [RL_PASS_UNPARSED] = {"unparsed", "no source address to be read: truncated, or more than two VLAN tags"},
+    [RL_PASS_MALFORMED] = {"malformed",
+			   "its header contradicts itself; within its source's limits all the same"},
+    [RL_PASS_AGGREGATE] = {"aggregated", "no room for its source: within the limit, held by its /24 or /48"},
+    [RL_PASS_OPEN] = {"table_full_open", "no room for its source: --when-full open"},
+    [RL_PASS_ERROR] = {"internal_error", "a failure inside: it drops nothing"},
+    [RL_SHADOW_SOURCE] = {"shadow_source_limit", "over its source's limit"},
+    [RL_SHADOW_CLASS] = {"shadow_class_limit", "over the limit of one of its classes"},
+    [RL_SHADOW_TENANT] = {"shadow_tenant_limit", "over its tenant's limit"},
+    [RL_SHADOW_DEVICE] = {"shadow_device_limit", "over its device's limit"},
+    [RL_SHADOW_NEW] = {"shadow_new_source", "its source is new, and more are than `new` grants"},
+    [RL_SHADOW_AGGREGATE] = {"shadow_aggregate_limit",
+			     "no room for its source, and its /24 or /48 is over the limit"},
+    [RL_SHADOW_FULL] = {"shadow_table_full",
+			"no room for its source: --when-full closed, or none for its /24 or /48 either"},
+    [RL_SHADOW_DENIED] = {"shadow_denied", "its source is denied"},
+    [RL_SHADOW_CONTENDED] = {"shadow_contended",
+			     "too many CPUs at one bucket: dropped rather than let too much pass"},
+    [RL_DROP_SOURCE] = {"source_limit", "over its source's limit"},
+    [RL_DROP_CLASS] = {"class_limit", "over the limit of one of its classes"},
+    [RL_DROP_TENANT] = {"tenant_limit", "over its tenant's limit"},
+    [RL_DROP_DEVICE] = {"device_limit", "over its device's limit"},
+    [RL_DROP_NEW] = {"new_source", "its source is new, and more are than `new` grants"},
+    [RL_DROP_AGGREGATE] = {"aggregate_limit", "no room for its source, and its /24 or /48 is over the limit"},
+    [RL_DROP_FULL] = {"table_full",
+		      "no room for its source: --when-full closed, or none for its /24 or /48 either"},
+    [RL_DROP_DENIED] = {"denied", "its source is denied"},
+    [RL_DROP_CONTENDED] = {"contended", "too many CPUs at one bucket: dropped rather than let too much pass"},
+};
+_Static_assert(sizeof(reasons) / sizeof(reasons[0]) == RL_REASONS, "each reason has a name");
+
 const char *rl_reason_name(enum rl_reason reason)
 {
-	static const char *const names[] = {
-	    [RL_PASS_NO_LIMIT] = "no_limit",
-	    [RL_PASS_LIMIT] = "within_limit",
-	    [RL_PASS_ALLOWED] = "allowed",
-	    [RL_PASS_NOT_IP] = "not_ip",
-	    [RL_PASS_ND] = "neighbour_discovery",
-	    [RL_PASS_PAUSED] = "paused",
-	    [RL_PASS_UNPARSED] = "unparsed",
-	    [RL_PASS_MALFORMED] = "malformed",
-	    [RL_PASS_AGGREGATE] = "aggregated",
-	    [RL_PASS_OPEN] = "table_full_open",
-	    [RL_PASS_ERROR] = "internal_error",
-	    [RL_SHADOW_SOURCE] = "shadow_source_limit",
-	    [RL_SHADOW_CLASS] = "shadow_class_limit",
-	    [RL_SHADOW_TENANT] = "shadow_tenant_limit",
-	    [RL_SHADOW_DEVICE] = "shadow_device_limit",
-	    [RL_SHADOW_NEW] = "shadow_new_source",
-	    [RL_SHADOW_AGGREGATE] = "shadow_aggregate_limit",
-	    [RL_SHADOW_FULL] = "shadow_table_full",
-	    [RL_SHADOW_DENIED] = "shadow_denied",
-	    [RL_SHADOW_CONTENDED] = "shadow_contended",
-	    [RL_DROP_SOURCE] = "source_limit",
-	    [RL_DROP_CLASS] = "class_limit",
-	    [RL_DROP_TENANT] = "tenant_limit",
-	    [RL_DROP_DEVICE] = "device_limit",
-	    [RL_DROP_NEW] = "new_source",
-	    [RL_DROP_AGGREGATE] = "aggregate_limit",
-	    [RL_DROP_FULL] = "table_full",
-	    [RL_DROP_DENIED] = "denied",
-	    [RL_DROP_CONTENDED] = "contended",
-	};
+	return reason < RL_REASONS ? reasons[reason].name : "unknown";
+}
 
-	_Static_assert(sizeof(names) / sizeof(names[0]) == RL_REASONS, "each reason has a name");
-	return reason < RL_REASONS ? names[reason] : "unknown";
+const char *rl_reason_about(enum rl_reason reason)
+{
+	return reason < RL_REASONS ? reasons[reason].about : "unknown";
 }
 
 const char *rl_mode_name(enum rl_mode mode)

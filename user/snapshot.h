@@ -35,7 +35,8 @@ enum rl_snapshot_parts {
 };
 
 struct rl_snapshot {
-	__u64 time; /* CLOCK_MONOTONIC, ns */
+	__u64 time;	    /* CLOCK_MONOTONIC, ns */
+	__u64 sources_time; /* likewise, the middle of reading the sources; 0 where they weren't read */
 	struct rl_meta meta;
 	struct rl_settings settings;
 	struct rl_device_stats *devices;
@@ -73,6 +74,8 @@ const struct rl_limit_stats *rl_snapshot_slot(const struct rl_snapshot *snapshot
  * "denied", "contended"; and what would, in shadow: the same with "shadow_" in front.
  */
 const char *rl_reason_name(enum rl_reason reason);
+/* What it counts, in a phrase; of a shadow's, what the same without shadow counts. */
+const char *rl_reason_about(enum rl_reason reason);
 const char *rl_mode_name(enum rl_mode mode);		 /* "native", "generic" */
 const char *rl_store_name(enum rl_store store);		 /* "table", "lru" */
 const char *rl_when_full_name(enum rl_when_full policy); /* "aggregate", "open", "closed" */

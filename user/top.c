@@ -193,7 +193,7 @@ static void compute_sources(const struct rl_snapshot *before, const struct rl_to
 			continue;
 		past = tally_before(before, &at, top->now, source);
 		row->stats = source;
-		row->rates = compute_rates(past, source->tally, top->seconds);
+		row->rates = compute_rates(past, source->tally, top->sources_seconds);
 		row->rank = rank_of(query->by, &row->rates);
 		top->matched++;
 	}
@@ -248,13 +248,18 @@ static void keep_first(struct rl_top *top, size_t rows)
 	top->source_count = count;
 }
 
+static double seconds_between(__u64 before, __u64 now)
+{
+	return now > before ? (double)(now - before) / 1e9 : 0;
+}
+
 int rl_top_compute(const struct rl_snapshot *before, const struct rl_snapshot *now,
 		   const struct rl_top_query *query, struct rl_top *out)
 {
 	struct rl_top top = {.now = now};
 
-	if (now->time > before->time)
-		top.seconds = (double)(now->time - before->time) / 1e9;
+	top.seconds = seconds_between(before->time, now->time);
+	top.sources_seconds = seconds_between(before->sources_time, now->sources_time);
 	top.devices = calloc(now->device_count + 1, sizeof(*top.devices));
 	top.sources = calloc(now->source_count + 1, sizeof(*top.sources));
 	if (!top.devices || !top.sources) {

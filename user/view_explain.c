@@ -17,19 +17,13 @@
 /* "now", "in 12.3 ms", "in 1.2 h", "never". */
 static const char *wait_text(__u64 wait, char buf[WAIT_TEXT])
 {
-	static const struct {
-		double ns;
-		const char *name;
-	} units[] = {{3600e9, "h"}, {60e9, "min"}, {1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
-	size_t i = 0;
+	char duration[RL_DURATION_TEXT];
 
 	if (!wait)
 		return "now";
 	if (wait == RL_EXPLAIN_NEVER)
 		return "never";
-	while (i + 1 < COUNT(units) && (double)wait < units[i].ns)
-		i++;
-	snprintf(buf, WAIT_TEXT, "in %.3g %s", (double)wait / units[i].ns, units[i].name);
+	snprintf(buf, WAIT_TEXT, "in %s", rl_text_duration(wait, duration));
 	return buf;
 }
 

@@ -199,6 +199,12 @@ static json_t *device_json(const struct rl_attached *attached)
 			 rl_mode_name(attached->device.mode));
 }
 
+static json_t *device_flags_json(const struct rl_attached *attached)
+{
+	return json_pack("{s:b, s:b}", "paused", !!(attached->device.flags & RL_DEVICE_PAUSED), "in_shadow",
+			 !!(attached->device.flags & RL_DEVICE_SHADOW));
+}
+
 static json_t *device_totals_json(const struct rl_device_stats *device)
 {
 	struct rl_count passed = rl_device_passed(&device->count);
@@ -206,9 +212,9 @@ static json_t *device_totals_json(const struct rl_device_stats *device)
 	struct rl_count shadow = rl_device_shadow(&device->count);
 	struct rl_count received = {passed.packets + dropped.packets, passed.bytes + dropped.bytes};
 
-	return joined(
-	    joined(device_json(&device->attached), json_pack("{s:o}", "received", count_json(received))),
-	    counts_json(&passed, &dropped, &shadow));
+	return joined(joined(joined(device_json(&device->attached), device_flags_json(&device->attached)),
+			     json_pack("{s:o}", "received", count_json(received))),
+		      counts_json(&passed, &dropped, &shadow));
 }
 
 static json_t *reasons_json(const struct rl_device_count *count)
@@ -321,7 +327,11 @@ static json_t *rates_json(const struct rl_top_rates *rates)
 
 static json_t *top_device_json(const struct rl_top_device *device)
 {
-	return joined(device_totals_json(device->stats), rates_json(&device->rates));
+	const struct rl_top_rates *rates = &device->rates;
+	json_t *received = json_pack("{s:f, s:f}", "received_pps", rates->passed_pps + rates->dropped_pps,
+				     "received_bits_per_second", rates->passed_bits + rates->dropped_bits);
+
+	return joined(joined(device_totals_json(device->stats), received), rates_json(rates));
 }
 
 static json_t *top_source_json(const struct rl_top *top, const struct rl_top_source *source)

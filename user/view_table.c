@@ -80,7 +80,7 @@ static int device_counts_table(const struct rl_snapshot *snapshot, FILE *out)
 
 		rl_grid_add(&table, (const char *[]){
 					device->attached.name,
-					rl_mode_name(device->attached.device.mode),
+					rl_text_device_mode(&device->attached),
 					rl_text_number(passed.packets + dropped.packets, packets[0]),
 					rl_text_bytes(passed.bytes + dropped.bytes, bytes[0]),
 					rl_text_number(passed.packets, packets[1]),
@@ -270,7 +270,6 @@ int rl_view_top_devices_table(const struct rl_top *top, FILE *out)
 	    {"DROP bit/s", RATE_WIDTH},
 	};
 	RL_GRID struct rl_grid table = rl_grid_make(columns, COUNT(columns));
-	const __u32 unusual = RL_DEVICE_PAUSED | RL_DEVICE_SHADOW;
 
 	if (!top->device_count) {
 		fputs(no_device, out);
@@ -283,9 +282,7 @@ int rl_view_top_devices_table(const struct rl_top *top, FILE *out)
 
 		rl_grid_add(&table, (const char *[]){
 					attached->name,
-					attached->where == RL_HERE && !(attached->device.flags & unusual)
-					    ? rl_mode_name(attached->device.mode)
-					    : rl_text_device_state(attached),
+					rl_text_device_mode(attached),
 					rl_human(rates->passed_pps + rates->dropped_pps, text[0]),
 					rl_human(rates->passed_pps, text[1]),
 					rl_human(rates->dropped_pps, text[2]),

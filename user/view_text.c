@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "snapshot.h"
+
 const char *rl_text_number(__u64 value, char buf[RL_NUMBER_TEXT])
 {
 	snprintf(buf, RL_NUMBER_TEXT, "%" PRIu64, (uint64_t)value);
@@ -51,6 +53,20 @@ const char *rl_text_bursts(const struct rl_terms *terms, char buf[RL_PAIR_TEXT])
 	return pair(packets, bytes, buf);
 }
 
+const char *rl_text_duration(__u64 ns, char buf[RL_DURATION_TEXT])
+{
+	static const struct {
+		double ns;
+		const char *name;
+	} units[] = {{3600e9, "h"}, {60e9, "min"}, {1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
+	size_t i = 0;
+
+	while (i + 1 < sizeof(units) / sizeof(units[0]) && (double)ns < units[i].ns)
+		i++;
+	snprintf(buf, RL_DURATION_TEXT, "%.3g %s", (double)ns / units[i].ns, units[i].name);
+	return buf;
+}
+
 const char *rl_text_class(const struct rl_terms *terms, char buf[RL_CLASS_TEXT])
 {
 	buf[0] = '\0';
@@ -73,4 +89,13 @@ const char *rl_text_device_state(const struct rl_attached *attached)
 	if (attached->device.flags & RL_DEVICE_PAUSED)
 		return "paused";
 	return attached->device.flags & RL_DEVICE_SHADOW ? "shadow" : "enforcing";
+}
+
+const char *rl_text_device_mode(const struct rl_attached *attached)
+{
+	const __u32 unusual = RL_DEVICE_PAUSED | RL_DEVICE_SHADOW;
+
+	return attached->where == RL_HERE && !(attached->device.flags & unusual)
+		   ? rl_mode_name(attached->device.mode)
+		   : rl_text_device_state(attached);
 }

@@ -20,6 +20,10 @@ const char *rl_text_bytes(__u64 bytes, char buf[RL_UNIT_TEXT]); /* for people: "
 const char *rl_text_rates(const struct rl_terms *terms, char buf[RL_PAIR_TEXT]);
 const char *rl_text_bursts(const struct rl_terms *terms, char buf[RL_PAIR_TEXT]);
 
+/* For people: "12.3 ms", "1.2 h". */
+#define RL_DURATION_TEXT 32
+const char *rl_text_duration(__u64 ns, char buf[RL_DURATION_TEXT]);
+
 /* "" for a limit of the target as a whole. */
 const char *rl_text_class(const struct rl_terms *terms, char buf[RL_CLASS_TEXT]);
 
@@ -28,5 +32,8 @@ const char *rl_text_verdict(enum rl_reason reason);
 
 /* "enforcing", "shadow", "paused", "moved", "gone". */
 const char *rl_text_device_state(const struct rl_attached *attached);
+
+/* How it runs where it enforces, "native" or "generic", and its state otherwise. */
+const char *rl_text_device_mode(const struct rl_attached *attached);
 
 #endif

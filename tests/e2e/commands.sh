@@ -483,6 +483,36 @@ test_a_limit_on_ones_own_session_warns() {
 	assert_no_match "warning where a narrower limit holds" "$ERR" '203\.0\.113\.50'
 }
 
+test_a_newcomer_is_told_what_is_so() {
+	net_make
+	expect 3 agent detach "$DEV"
+	assert_match "nothing attached" "$ERR" 'nothing is attached'
+	! grep -q 'rl-agent attach' <<<"$ERR" || fail "whoever detaches is told to attach: $ERR"
+	expect 1 agent attach "$DEV" --mode foo
+	assert_match "modes" "$ERR" 'native, generic, auto'
+	expect 0 agent attach "$DEV" --mode auto --shadow
+	expect 0 agent pause
+	assert_match "stats of a paused device" "$(agent stats)" "^$DEV +paused "
+	assert_eq "and as JSON" "$(device .paused)" true
+	expect 0 agent resume
+	assert_match "resumed" "$OUT" 'in shadow'
+	assert_match "stats of a device in shadow" "$(agent stats)" "^$DEV +shadow "
+	assert_eq "and as JSON" "$(device .in_shadow)" true
+	expect 0 agent set-limit 203.0.113.7 --rate 1000pps --burst 20k
+	expect 1 agent set-limit 203.0.113.7 --burst 10
+	assert_match "a burst alone" "$ERR" 'states the whole limit: repeat the rate'
+	expect 0 agent set-limit 203.0.113.7 --rate 2000pps
+	assert_match "note" "$ERR" 'note: a source that used up the burst before .* for up to 9\.75 s; .*del-limit 203\.0\.113\.7`'
+	expect 0 agent del-limit 203.0.113.7
+	expect 0 agent set-limit 203.0.113.7 --rate 2000pps
+	! grep -q 'note:' <<<"$ERR" || fail "a note on what owes nothing: $ERR"
+	expect 1 agent set-limit 2001:db8::1 --rate 1kpps --per /64
+	assert_match "--per" "$ERR" 'one source already'
+	expect 1 agent explain foo
+	assert_match "explain" "$ERR" 'expected an address'
+	assert_match "reasons" "$(agent help stats)" 'source_limit +over its'
+}
+
 test_every_command_has_help() {
 	local command
 	for command in attach detach set-limit del-limit allow deny list stats explain top reset status pause resume probe; do

@@ -472,3 +472,23 @@ Test(change, random_against_a_model)
 	cr_expect(passed > offered / 10 && passed < offered * 9 / 10, "%llu of %llu says little", passed,
 		  offered);
 }
+
+/* set-limit says for how long a source can be shut out. */
+Test(change, overdrawn_is_as_long_as_a_flood_shuts_out)
+{
+	struct rl_limit wide = limit_of("1kpps", "20k"), narrow = limit_change(&wide, "2kpps", "500");
+	struct rl_source source = {0};
+	__u64 longest = rl_limit_overdrawn(&narrow);
+
+	cr_expect_eq(rl_limit_overdrawn(&wide), 0);
+	cr_assert_eq(flood(&source, &wide, 60, START, 21000), 20000);
+	cr_expect_leq(longest, 9751 * MS);
+	cr_expect_geq(longest, 9749 * MS, "19500 at 2000/s");
+	cr_expect_neq(offer(&source, &narrow, 60, START + longest - MS), RL_GCRA_ADMIT);
+	cr_expect_eq(offer(&source, &narrow, 60, START + longest + MS), RL_GCRA_ADMIT);
+
+	narrow = limit_change(&wide, "2kpps", "20k");
+	cr_expect_eq(rl_limit_overdrawn(&narrow), 0);
+	narrow = limit_change(&wide, "10mbit", "64kib");
+	cr_expect_eq(rl_limit_overdrawn(&narrow), 0, "no packets are limited any more");
+}

@@ -83,10 +83,12 @@ Test(explain, no_limit_allow_and_deny)
 	cr_assert_eq(found->why, RL_EXPLAIN_ALLOWED);
 	cr_assert_eq(found->level_count, 0);
 	cr_assert_eq(found->device[1].reason, RL_PASS_ALLOWED);
+	cr_assert_null(found->device[1].level.limit, "it is charged nowhere");
 
 	found = explain_words(.address = "11.9.9.9");
 	cr_assert_eq(found->why, RL_EXPLAIN_DENIED);
 	cr_assert_eq(found->device[0].reason, RL_DROP_DENIED);
+	cr_assert_null(found->device[1].level.limit, "it is charged nowhere");
 	cr_assert_eq(found->device[0].wait, RL_EXPLAIN_NEVER);
 
 	world.devices[0].attached.device.flags |= RL_DEVICE_SHADOW;

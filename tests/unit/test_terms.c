@@ -150,7 +150,10 @@ Test(words, per_lies_between_target_and_address)
 	for (size_t i = 0; i < COUNT(cases); i++) {
 		char range[24];
 
-		snprintf(range, sizeof(range), "expected /%u to /%u", cases[i].least, cases[i].most);
+		if (cases[i].least == cases[i].most)
+			snprintf(range, sizeof(range), "one source already");
+		else
+			snprintf(range, sizeof(range), "expected /%u to /%u", cases[i].least, cases[i].most);
 		for (unsigned int per = 1; per <= 128; per++) {
 			struct rl_terms terms = terms_said("1kpps", NULL);
 

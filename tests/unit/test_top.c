@@ -25,10 +25,11 @@ static struct pair make_pair(struct rl_source_stats *before, size_t before_count
 	limits[1] = test_limit("10.0.0.0/8", 2, "acme");
 	limits[2] = test_limit("10.1.0.0/16", 3, "");
 	rl_tenants_inherit(limits, COUNT(limits));
-	pair.before =
-	    (struct rl_snapshot){.time = 5 * SECOND, .limits = limits, .limit_count = COUNT(limits)};
+	pair.before = (struct rl_snapshot){
+	    .time = 5 * SECOND, .sources_time = 6 * SECOND, .limits = limits, .limit_count = COUNT(limits)};
 	pair.now = pair.before;
 	pair.now.time = 7 * SECOND;
+	pair.now.sources_time = 8 * SECOND;
 	pair.before.sources = before;
 	pair.before.source_count = before_count;
 	pair.now.sources = now;
@@ -71,6 +72,26 @@ Test(top, rates_are_differences_over_the_time_between)
 	cr_assert_eq(top.sources[0].rates.dropped_pps, 20);
 	cr_assert_eq(top.sources[0].rates.passed_bits, 150 * 800);
 	cr_assert_eq(top.sources[0].rates.dropped_bits, 20 * 800);
+}
+
+/* Sources are read after devices, and not always as long after. */
+Test(top, sources_have_a_time_of_their_own)
+{
+	struct rl_source_stats before[] = {test_source("10.0.0.1", 1, 1000, 0)};
+	struct rl_source_stats now[] = {test_source("10.0.0.1", 1, 1300, 0)};
+	struct rl_device_stats devices[] = {test_device("eth0", 0, 100, 0), test_device("eth0", 0, 300, 0)};
+	struct pair pair = make_pair(before, 1, now, 1);
+
+	pair.now.sources_time = pair.before.sources_time + 3 * SECOND;
+	pair.before.devices = &devices[0];
+	pair.now.devices = &devices[1];
+	pair.before.device_count = pair.now.device_count = 1;
+
+	RL_TOP struct rl_top top = compute(&pair, RL_TOP_BY_DROPS, NULL, 10);
+
+	cr_assert_eq(top.sources[0].rates.passed_pps, 100);
+	cr_assert_eq(top.devices[0].rates.passed_pps, 100);
+	cr_assert_eq(top.seconds, 2);
 }
 
 Test(top, device_rates)
@@ -196,6 +217,7 @@ Test(top, no_time_between_gives_no_rate)
 	struct pair pair = make_pair(NULL, 0, now, 1);
 
 	pair.now.time = pair.before.time;
+	pair.now.sources_time = pair.before.sources_time;
 
 	RL_TOP struct rl_top top = compute(&pair, RL_TOP_BY_DROPS, NULL, 10);
 

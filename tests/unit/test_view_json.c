@@ -86,8 +86,8 @@ Test(view_json, stats)
 	json_t *class = item(object, "limits", ACME_SYN);
 
 	check_keys_are(object, "schema_version", "devices", "limits");
-	check_keys_are(device, "name", "ifindex", "direction", "mode", "received", "passed", "dropped",
-		       "shadow", "reasons");
+	check_keys_are(device, "name", "ifindex", "direction", "mode", "paused", "in_shadow", "received",
+		       "passed", "dropped", "shadow", "reasons");
 	check_text(device, "name", "eth0");
 	check_integer(device, "ifindex", 2);
 	check_text(device, "direction", "in");
@@ -205,7 +205,7 @@ Test(view_json, status_of_all_namespaces)
 
 static struct rl_top make_top(struct example *example)
 {
-	struct rl_snapshot before = {.time = 1000000000};
+	struct rl_snapshot before = {.time = 1000000000, .sources_time = 1000000000};
 	struct rl_top_query query = {.rows = 20};
 	struct rl_top top = {};
 
@@ -235,12 +235,15 @@ Test(view_json, top)
 	check_text(object, "by", "drops");
 	check_integer(object, "sources_tracked", 1);
 	check_integer(object, "sources_matched", 1);
-	check_keys_are(device, "name", "ifindex", "direction", "mode", "received", "passed", "dropped",
-		       "shadow", "passed_pps", "dropped_pps", "shadow_pps", "passed_bits_per_second",
+	check_keys_are(device, "name", "ifindex", "direction", "mode", "paused", "in_shadow", "received",
+		       "passed", "dropped", "shadow", "received_pps", "received_bits_per_second",
+		       "passed_pps", "dropped_pps", "shadow_pps", "passed_bits_per_second",
 		       "dropped_bits_per_second", "shadow_bits_per_second");
 	check_text(device, "name", "eth0");
 	check_count(device, "received", 1050, 105000);
 	check_rates(device, 950, 100, 50);
+	cr_assert_eq(json_number_value(get(device, "received_pps")), 1050);
+	cr_assert_eq(json_number_value(get(device, "received_bits_per_second")), 840000);
 	check_keys_are(source, "source", "limit", "tenant", "passed", "dropped", "shadow", "passed_pps",
 		       "dropped_pps", "shadow_pps", "passed_bits_per_second", "dropped_bits_per_second",
 		       "shadow_bits_per_second");

@@ -28,7 +28,8 @@ static int print_status(const struct rl_snapshot *snapshot, FILE *out)
 
 static int print_top(const struct rl_snapshot *snapshot, FILE *out)
 {
-	struct rl_snapshot before = {.time = snapshot->time - 1000000000};
+	struct rl_snapshot before = {.time = snapshot->time - 1000000000,
+				     .sources_time = snapshot->sources_time - 1000000000};
 	struct rl_top_query query = {.rows = 20};
 	RL_TOP struct rl_top top = {};
 
@@ -58,9 +59,9 @@ Test(view_table, stats)
 
 	example->snapshot.limit_count = ACME_SYN + 1;
 	check_table(rl_view_stats_table, &example->snapshot,
-		    "DEVICE  MODE     RECEIVED  BYTES  PASSED   BYTES  DROPPED   BYTES  SHADOW   BYTES\n"
-		    "eth0    native       1050  105kB     950  95.0kB      100  10.0kB      50  5.00kB\n"
-		    "eth1    generic         0     0B       0      0B        0      0B       0      0B\n"
+		    "DEVICE  MODE    RECEIVED  BYTES  PASSED   BYTES  DROPPED   BYTES  SHADOW   BYTES\n"
+		    "eth0    native      1050  105kB     950  95.0kB      100  10.0kB      50  5.00kB\n"
+		    "eth1    gone           0     0B       0      0B        0      0B       0      0B\n"
 		    "\n"
 		    "DEVICE  VERDICT  REASON              PACKETS   BYTES\n"
 		    "eth0    pass     within_limit            900  90.0kB\n"

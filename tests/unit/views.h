@@ -71,6 +71,7 @@ static inline struct example *make_example(void)
 	rl_tenants_inherit(example.limits, COUNT(example.limits));
 	example.snapshot = (struct rl_snapshot){
 	    .time = 2000000000,
+	    .sources_time = 2000000000,
 	    .meta = {.abi = RL_ABI_VERSION, .max_sources = 1000000, .netns_cookie = 42},
 	    .devices = example.devices,
 	    .device_count = COUNT(example.devices),
