@@ -152,10 +152,11 @@ static void rename_tell(const struct rl_state *state, const struct rl_device *wa
 	fputc('\n', stderr);
 }
 
-int rl_attached_rename(const struct rl_state *state, struct rl_attached *attached, size_t count,
-		       struct rl_error *err)
+int rl_attached_rename(const struct rl_state *state, struct rl_error *err)
 {
-	int rc = 0;
+	struct rl_attached attached[RL_MAX_DEVICES];
+	size_t count = 0;
+	int rc = rl_state_attached(state, true, attached, &count, err);
 
 	for (size_t i = 0; !rc && i < count; i++) {
 		struct rl_device *device = &attached[i].device, was = *device;

@@ -45,11 +45,9 @@ int rl_attached_write(const struct rl_state *state, __u32 slot, const struct rl_
 
 /*
  * Records of devices that were renamed since get the present name, and the limit that goes with it: "dev:eth0" is for the
- * device that is called so. A limit that one loses or gets by that is told on stderr, here and now: whatever comes of the
- * command, the next one doesn't notice any more. Under the lock, before limits of devices are changed; `attached` as just
- * read, own.
+ * device that is called so. A limit that one loses or gets by that is told on stderr, here and now: the next command doesn't
+ * notice any more. Under the lock, after devices or their limits were changed: a command that is refused moves no limit.
  */
-int rl_attached_rename(const struct rl_state *state, struct rl_attached *attached, size_t count,
-		       struct rl_error *err);
+int rl_attached_rename(const struct rl_state *state, struct rl_error *err);
 
 #endif

@@ -320,8 +320,6 @@ static int attach_to(struct rl_state *state, bool fresh, const struct request *r
 	int rc = fresh ? 0 : rl_state_attached(state, true, attached, &count, err);
 
 	if (!rc)
-		rc = rl_attached_rename(state, attached, count, err);
-	if (!rc)
 		rc = slot_choose(request, attached, count, &slot, &own, err);
 	if (!rc)
 		rc = load_options(state, fresh, request, &load, err);
@@ -337,6 +335,8 @@ static int attach_to(struct rl_state *state, bool fresh, const struct request *r
 	if (!rc)
 		rc = own ? device_adopt(program, state, own, request, outcome, err)
 			 : device_attach(program, state, slot, request, outcome, err);
+	if (!rc)
+		rc = rl_attached_rename(state, err);
 	return rc ? rc : when_full_write(state, request, err);
 }
 

@@ -145,8 +145,6 @@ static int device_resolve(const struct rl_state *state, struct rl_target *target
 	if (target->kind != RL_TARGET_DEVICE)
 		return 0;
 	rc = rl_state_attached(state, true, attached, &count, err);
-	if (!rc)
-		rc = rl_attached_rename(state, attached, count, err);
 	if (rc)
 		return rc;
 	found = rl_attached_find(attached, count, target->name);
@@ -238,7 +236,8 @@ static int request_run(const struct rl_state *state, struct request *request, st
 	if (target->kind == RL_TARGET_PREFIX && rl_class_is_set(&request->terms.class) &&
 	    !rl_policy_find(state, target, NULL, &own))
 		rl_policy_match(state, &target->prefix, wider);
-	return rl_policy_set(state, target, &request->terms, rl_clock_ns(), err);
+	rc = rl_policy_set(state, target, &request->terms, rl_clock_ns(), err);
+	return rc || target->kind != RL_TARGET_DEVICE ? rc : rl_attached_rename(state, err);
 }
 
 /* A smaller burst forgives nothing: who used up the larger one is shut out until that is made up for. */

@@ -122,6 +122,24 @@ test_a_renamed_device_that_leaves_its_limit_is_told() {
 	assert_match "one that it didn't have" "$ERR" 'wan0 was called rl0.*dev:wan0 \(1mpps.* holds it'
 }
 
+# A renamed device keeps the limit of its old name until a command succeeds that puts another in its place.
+test_what_is_refused_takes_no_limit_from_a_renamed_device() {
+	net_make
+	attach
+	agent set-limit "dev:$DEV" --rate 1/h --burst 10
+	rename rl0 wan0
+	DEV=wan0
+	wait_for 5 in_rx ip link show dev wan0 up
+	refused 'nosuch.* attached' set-limit dev:nosuch --rate 10kpps
+	refused 'no limit that --shadow' set-limit dev:wan0 --shadow
+	refused 'rate' set-limit dev:wan0 --burst 5
+	refused 'store' attach wan0 --store lru
+	send --src 203.0.113.7 --count 100
+	assert_eq "passed under the old name's limit" "$(passed)" 10
+	expect 0 agent attach wan0
+	assert_match "told" "$ERR" 'wan0 was called rl0'
+}
+
 test_a_device_that_is_not_attached_gets_no_limit() {
 	net_make
 	attach
