@@ -39,11 +39,11 @@ RL_INLINE __u32 rl_slot_of(const struct rl_packet *packet)
 	return slot ? *slot : 0;
 }
 
-RL_INLINE __u32 rl_cell_of(const struct rl_job *job, __u32 slot)
+RL_INLINE __u32 rl_cell_of(__u32 epoch, __u32 slot)
 {
 	const __u64 *head = slot ? bpf_map_lookup_elem(&rl_heads, &slot) : NULL;
 
-	return head ? rl_ref_cell(*(const volatile __u64 *)head, job->epoch) : 0;
+	return head ? rl_ref_cell(*(const volatile __u64 *)head, epoch) : 0;
 }
 
 RL_INLINE const struct rl_limit *rl_limit_at(__u32 cell)
@@ -73,13 +73,6 @@ RL_INLINE struct rl_row *rl_row_at(__u32 where, __u32 index)
 RL_INLINE struct rl_row_address *rl_row_address_at(__u32 index)
 {
 	return bpf_map_lookup_elem(&rl_address6, &index);
-}
-
-RL_INLINE struct rl_row_tally *rl_row_tally_at(__u32 where, __u32 index)
-{
-	if (where == RL_AT_ROWS4)
-		return bpf_map_lookup_elem(&rl_tally4, &index);
-	return where == RL_AT_ROWS6 ? bpf_map_lookup_elem(&rl_tally6, &index) : NULL;
 }
 
 RL_INLINE __u32 *rl_lock_at(__u32 index)

@@ -85,15 +85,6 @@ struct {
 	__type(value, struct rl_row_address);
 } rl_address6 SEC(".maps");
 
-/* What became of the sources' packets, by row. Written by the packet path, zeroed by reset; read by top. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__type(key, __u32);
-	__type(value, struct rl_row_tally);
-} rl_tally4 SEC(".maps"), rl_tally6 SEC(".maps");
-
 /* The regions' locks: of rl_rows4, then of rl_rows6, then of rl_groups. Packet path alone. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

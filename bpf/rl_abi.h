@@ -38,7 +38,7 @@
 #define RL_FUNCTION static __attribute__((noinline, unused))
 #endif
 
-#define RL_ABI_VERSION 2
+#define RL_ABI_VERSION 3
 
 #define RL_MAX_LIMITS 65536 /* slots; slot 0 is nobody's */
 #define RL_MAX_CELLS                                                                                         \
@@ -294,7 +294,8 @@ struct rl_buckets {
 	__u32
 	    stamp; /* when a word was last stored, ns >> RL_GCRA_STAMP: tells a long idle time from a debt */
 	__u32
-	    full; /* when both are full if nothing more comes, likewise, or later: tells who can be evicted */
+	    known; /* 1 + the policy's epoch in which a packet's source was last found to be this limit's; 0: never.
+			   As long as the epoch is that, the policy needn't be asked (rl_fast.h) */
 };
 
 /* What became of one source's packets. */
@@ -327,6 +328,7 @@ struct rl_source_key {
 struct rl_row {
 	__u64 key[RL_ROW]; /* one cache line, read first */
 	struct rl_buckets buckets[RL_ROW];
+	struct rl_tally tally[RL_ROW]; /* in the same page, mostly: a packet's way to it is a miss less */
 };
 
 struct rl_row_address {
@@ -335,10 +337,6 @@ struct rl_row_address {
 		__u32 pad;
 		__u8 addr[16];
 	} at[RL_ROW];
-};
-
-struct rl_row_tally {
-	struct rl_tally at[RL_ROW];
 };
 
 /*
@@ -400,7 +398,7 @@ struct rl_settings {
 	__u32 epoch;	 /* rl_ref.h: which of a head's two cells is in force */
 	__u32 when_full; /* enum rl_when_full */
 	__u32 fresh;	 /* slot of the limit of `new`; 0: none */
-	__u32 pad;
+	__u32 split; /* 1: there is, or was, a prefix longer than /64: not all of a /64 need be one limit's */
 };
 
 enum rl_store {
@@ -443,9 +441,8 @@ _Static_assert(sizeof(struct rl_buckets) == 32, "rl_buckets");
 _Static_assert(sizeof(struct rl_tally) == 48, "rl_tally");
 _Static_assert(sizeof(struct rl_source) == 88, "rl_source");
 _Static_assert(sizeof(struct rl_source_key) == 24, "rl_source_key");
-_Static_assert(sizeof(struct rl_row) == 320, "rl_row");
+_Static_assert(sizeof(struct rl_row) == 704, "rl_row");
 _Static_assert(sizeof(struct rl_row_address) == 192, "rl_row_address");
-_Static_assert(sizeof(struct rl_row_tally) == 384, "rl_row_tally");
 _Static_assert(sizeof(struct rl_limit_count) == 48, "rl_limit_count");
 _Static_assert(sizeof(struct rl_device_count) == 16UL * RL_REASONS, "rl_device_count");
 _Static_assert(sizeof(struct rl_device) == 40, "rl_device");

@@ -20,6 +20,7 @@
 #define RL_ADMIT_H
 
 #include "rl_class.h"
+#include "rl_fast.h"
 #include "rl_ref.h"
 #include "rl_sources.h"
 
@@ -63,19 +64,6 @@ RL_INLINE __u64 rl_hold_cost(const struct rl_job *job, const struct rl_limit *li
 	if (unit == RL_BYTES)
 		return rl_bucket_cost(limit, unit, job->len);
 	return rl_bucket_cost(limit, unit, limit->level == RL_LEVEL_CLASS ? 1 : job->cost);
-}
-
-/* What the bucket keeps for packets of a higher priority. */
-RL_INLINE __u64 rl_hold_kept(const struct rl_job *job, const struct rl_limit *limit, enum rl_unit unit)
-{
-	switch (job->priority) {
-	case RL_PRIORITY_NORMAL:
-		return limit->rate[unit].kept[RL_PRIORITY_NORMAL];
-	case RL_PRIORITY_LOW:
-		return limit->rate[unit].kept[RL_PRIORITY_LOW];
-	default:
-		return 0;
-	}
 }
 
 /* The drop's name: the level that wouldn't admit it. */
@@ -132,10 +120,10 @@ RL_FUNCTION int rl_look(struct rl_job *job, __u32 i)
 	verdict = (enum rl_gcra_verdict)rl_place_renew(&place, limit, job->now);
 	if (!verdict && limit->rate[RL_PACKETS].mult)
 		verdict = rl_bucket_look(&place, limit, RL_PACKETS, rl_hold_cost(job, limit, RL_PACKETS),
-					 rl_hold_kept(job, limit, RL_PACKETS), job->now);
+					 rl_rate_kept(&limit->rate[RL_PACKETS], job->priority), job->now);
 	if (!verdict && limit->rate[RL_BYTES].mult)
 		verdict = rl_bucket_look(&place, limit, RL_BYTES, rl_hold_cost(job, limit, RL_BYTES),
-					 rl_hold_kept(job, limit, RL_BYTES), job->now);
+					 rl_rate_kept(&limit->rate[RL_BYTES], job->priority), job->now);
 	if (verdict == RL_GCRA_ADMIT)
 		return RL_PASS_LIMIT;
 	return rl_hold_refuses(job, hold, limit, rl_hold_reason(hold, limit, verdict));
@@ -151,7 +139,7 @@ RL_INLINE enum rl_gcra_verdict rl_charge_unit(const struct rl_job *job, struct r
 	if (!limit->rate[unit].mult)
 		return RL_GCRA_ADMIT;
 	left = rl_bucket_charge(place, limit, unit, rl_hold_cost(job, limit, unit),
-				rl_hold_kept(job, limit, unit), job->now);
+				rl_rate_kept(&limit->rate[unit], job->priority), job->now);
 	if (rl_bucket_verdict(left) == RL_GCRA_ADMIT)
 		hold->left[unit] = left;
 	return rl_bucket_verdict(left);
@@ -269,7 +257,7 @@ RL_FUNCTION int rl_hold_class(struct rl_job *job, __u32 cell, __u32 i)
 		return RL_PASS_LIMIT; /* never so: said for the verifier */
 	if (!rl_class_matches(&limit->class[i].class, job->kinds, job->port))
 		return RL_PASS_LIMIT;
-	of = rl_cell_of(job, limit->class[i].slot);
+	of = rl_cell_of(job->epoch, limit->class[i].slot);
 	class = rl_limit_at(of);
 	if (!class)
 		return RL_PASS_LIMIT;
@@ -295,7 +283,7 @@ RL_FUNCTION int rl_hold_own(struct rl_job *job, __u32 slot)
 
 	if (!job)
 		return 0; /* never so: said for the verifier */
-	cell = rl_cell_of(job, slot);
+	cell = rl_cell_of(job->epoch, slot);
 	limit = rl_limit_at(cell);
 	count = job->count;
 	if (!limit || count >= RL_MAX_HOLDS)
@@ -309,16 +297,6 @@ RL_FUNCTION int rl_hold_own(struct rl_job *job, __u32 slot)
 	hold->where = RL_AT_OWN;
 	hold->whose = limit->id;
 	return 1;
-}
-
-/* The packet's priority: its limit's, or its tenant's, or normal. */
-RL_INLINE __u8 rl_priority_of(const struct rl_limit *limit, const struct rl_limit *tenant)
-{
-	if (limit && limit->priority < RL_PRIORITIES)
-		return limit->priority;
-	if (tenant && tenant->priority < RL_PRIORITIES)
-		return tenant->priority;
-	return RL_PRIORITY_NORMAL;
 }
 
 /* A prefix that is trusted, or denied. RL_PASS_LIMIT: neither. */
@@ -354,7 +332,7 @@ RL_FUNCTION int rl_judge_source(struct rl_job *job)
 	if (!job)
 		return RL_PASS_ERROR; /* never so: said for the verifier */
 	device = rl_device_at(job->device);
-	cell = rl_cell_of(job, rl_slot_of(&job->packet));
+	cell = rl_cell_of(job->epoch, rl_slot_of(&job->packet));
 	limit = rl_limit_at(cell);
 	job->passes = RL_PASS_LIMIT;
 	job->cost = 1;
@@ -367,7 +345,7 @@ RL_FUNCTION int rl_judge_source(struct rl_job *job)
 			return reason;
 		}
 		job->cost = rl_packet_cost(limit, job->kinds, job->port);
-		tenant = rl_limit_at(rl_cell_of(job, limit->tenant));
+		tenant = rl_limit_at(rl_cell_of(job->epoch, limit->tenant));
 		reason = rl_held(job, limit, rl_source_hold(job, cell, 0));
 		/* What `new` in shadow doesn't grant a bucket isn't given one for its classes either. */
 		if (reason == RL_PASS_LIMIT && job->shadows != RL_SHADOW_NEW)
@@ -407,64 +385,25 @@ RL_INLINE int rl_nd_admit(const struct rl_job *job)
 	       RL_GCRA_ADMIT;
 }
 
-RL_INLINE enum rl_reason rl_judge(struct rl_job *job, const void *data, const void *data_end)
-{
-	const struct rl_device *device = rl_device_at(job->device);
-	const struct rl_settings *settings = rl_settings_at();
-
-	if (device && (device->flags & RL_DEVICE_PAUSED))
-		return RL_PASS_PAUSED;
-	job->shadow = device && (device->flags & RL_DEVICE_SHADOW);
-	job->epoch = settings ? *(const volatile __u32 *)&settings->epoch : 0;
-	switch (rl_parse(data, data_end, &job->packet)) {
-	case RL_PARSE_IP:
-		break;
-	case RL_PARSE_NOT_IP:
-		return RL_PASS_NOT_IP;
-	default:
-		return RL_PASS_UNPARSED;
-	}
-	job->now = rl_now();
-	if ((job->packet.flags & RL_PACKET_ND) && rl_nd_admit(job))
-		return RL_PASS_ND;
-	return (enum rl_reason)rl_judge_source(job);
-}
-
-/* A source's packets arrive on any CPU. */
-RL_INLINE void rl_count_shared(struct rl_count *count, __u32 len)
-{
-	__sync_fetch_and_add(&count->packets, 1);
-	__sync_fetch_and_add(&count->bytes, len);
-}
-
-RL_INLINE void rl_tally(struct rl_tally *tally, enum rl_reason reason, __u32 len)
-{
-	rl_count_shared(rl_reason_drops(reason) ? &tally->dropped : &tally->passed, len);
-	if (rl_reason_shadows(reason))
-		rl_count_shared(&tally->shadow, len);
-}
-
 /* The source's own counters, beside its bucket. */
 RL_INLINE void rl_count_source(const struct rl_job *job, const struct rl_hold *hold, enum rl_reason reason)
 {
-	struct rl_row_tally *row;
+	const struct rl_limit *limit = rl_limit_at(hold->cell);
+	struct rl_row *row;
 	struct rl_source *source = 0;
 
-	if (hold->where == RL_AT_OWN)
+	/* Those of tenants and devices are counted per CPU alone. */
+	if (hold->where == RL_AT_OWN && limit && limit->level <= RL_LEVEL_CLASS)
 		source = rl_own_at(hold->index);
-	if (hold->where == RL_AT_LRU) {
-		const struct rl_limit *limit = rl_limit_at(hold->cell);
-
-		if (limit)
-			source = rl_lru_at(job, limit);
-	}
+	if (hold->where == RL_AT_LRU && limit)
+		source = rl_lru_at(job, limit);
 	if (source)
 		rl_tally(&source->tally, reason, job->len);
 	if (hold->where != RL_AT_ROWS4 && hold->where != RL_AT_ROWS6)
 		return;
-	row = rl_row_tally_at(hold->where, hold->index);
+	row = rl_row_at(hold->where, hold->index);
 	if (row)
-		rl_tally(&row->at[hold->place & (RL_ROW - 1)], reason, job->len);
+		rl_tally(&row->tally[hold->place & (RL_ROW - 1)], reason, job->len);
 }
 
 /* What the limit of hold i did with the packet. */
@@ -511,6 +450,49 @@ RL_INLINE void rl_count_device(__u32 device, enum rl_reason reason, __u32 len)
 		rl_count_local(&count->by_reason[reason], len);
 }
 
+/* Judge an IP packet, whatever it is, and count what limits do with it. */
+RL_INLINE int rl_judge_any(struct rl_job *job)
+{
+	int reason;
+
+	job->passes = job->shadows = job->dropper = job->count = 0;
+	job->new_left = job->new_shadowed = job->given = 0;
+	job->now = rl_now();
+	if ((job->packet.flags & RL_PACKET_ND) && rl_nd_admit(job))
+		return RL_PASS_ND;
+	reason = rl_judge_source(job);
+	rl_count_limits(job, reason);
+	return reason;
+}
+
+RL_INLINE int rl_judge_ip(struct rl_job *job, const struct rl_device *device)
+{
+	const struct rl_settings *settings = rl_settings_at();
+	int reason = RL_NOT_FAST;
+
+	job->epoch = settings ? *(const volatile __u32 *)&settings->epoch : 0;
+	job->shadow = device && (device->flags & RL_DEVICE_SHADOW);
+	if (device && !job->shadow && !(job->packet.flags & (RL_PACKET_ND | RL_PACKET_MALFORMED)))
+		reason = rl_fast(job, device->limit);
+	return reason == RL_NOT_FAST ? rl_judge_any(job) : reason;
+}
+
+RL_INLINE enum rl_reason rl_judge(struct rl_job *job, const void *data, const void *data_end)
+{
+	const struct rl_device *device = rl_device_at(job->device);
+
+	if (device && (device->flags & RL_DEVICE_PAUSED))
+		return RL_PASS_PAUSED;
+	switch (rl_parse(data, data_end, &job->packet)) {
+	case RL_PARSE_IP:
+		return (enum rl_reason)rl_judge_ip(job, device);
+	case RL_PARSE_NOT_IP:
+		return RL_PASS_NOT_IP;
+	default:
+		return RL_PASS_UNPARSED;
+	}
+}
+
 /*
  * Judge and count one frame. [data, data_end) starts at the Ethernet header; len is its length on the wire. *job is room,
  * of any content.
@@ -524,10 +506,7 @@ RL_INLINE enum rl_reason rl_handle(struct rl_job *job, const void *data, const v
 	job->packet = none;
 	job->device = device;
 	job->len = len;
-	job->passes = job->shadows = job->dropper = job->count = 0;
-	job->new_left = job->new_shadowed = job->stale_place = job->given = 0;
 	reason = rl_judge(job, data, data_end);
-	rl_count_limits(job, reason);
 	rl_count_device(device, reason, len);
 	return reason;
 }

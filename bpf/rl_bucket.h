@@ -19,6 +19,11 @@
 
 #define RL_BUCKET_TRIES 16 /* lost compare-and-swaps before a packet gives up */
 #define RL_BUCKET_IDLE	3  /* stamps; buckets that were left alone for longer are brought up to date first */
+/*
+ * Stamps; where it needn't be, since the packet charges all of their words. No word that was touched since can have wrapped:
+ * it is less than 2^10 stamps from now, and half the wrap at the largest shift is 2^11 (rl_gcra.h).
+ */
+#define RL_BUCKET_SAFE 512
 #define RL_REFUND_SLACK_NS                                                                                   \
 	1000 /* clocks of two CPUs differ by less; a bucket this near to full may have been full */
 
@@ -68,27 +73,18 @@ RL_INLINE int rl_place_holds(const struct rl_place *place)
 	return *(const volatile __u64 *)place->key == place->whose;
 }
 
-/* When a word will be full, in stamps, rounded up. */
-RL_INLINE __u32 rl_bucket_full(const struct rl_rate *rate, __u64 word, __u64 now)
-{
-	__s64 debt = (__s64)((word & ~RL_GCRA_TAG) - rl_gcra_time(rate, now));
-
-	return (__u32)((now + (debt > 0 ? (__u64)debt >> rate->shift : 0)) >> RL_GCRA_STAMP) + 1;
-}
-
 /*
- * Replace the word if it is still `seen`'s. Returns whether it was.
+ * Replace the word if it is still `seen`. Returns whether it was.
  *
- * The stamps go before the word: another CPU that sees the new stamp with the old word may take an idle bucket for one
+ * The stamp goes before the word: another CPU that sees the new stamp with the old word may take an idle bucket for one
  * in debt and drop a packet; the other way round it would take a charged bucket for an idle one, and mint tokens.
  */
-RL_INLINE int rl_bucket_store(struct rl_buckets *buckets, const struct rl_rate *rate, enum rl_unit unit,
-			      const struct rl_bucket *seen, __u64 next, __u64 now)
+RL_INLINE int rl_bucket_store(struct rl_buckets *buckets, enum rl_unit unit, __u64 seen, __u64 next,
+			      __u64 now)
 {
-	if (!rl_stamp_raise(&buckets->stamp, (__u32)(now >> RL_GCRA_STAMP)) ||
-	    !rl_stamp_raise(&buckets->full, rl_bucket_full(rate, next, now)))
+	if (!rl_stamp_raise(&buckets->stamp, (__u32)(now >> RL_GCRA_STAMP)))
 		return 0;
-	return __sync_val_compare_and_swap(&buckets->word[unit], seen->word, next) == seen->word;
+	return __sync_val_compare_and_swap(&buckets->word[unit], seen, next) == seen;
 }
 
 /* What one packet costs in one unit, in bucket time; 0 where the limit has no such unit. tokens: packets or bytes. */
@@ -134,13 +130,10 @@ RL_INLINE int rl_bucket_renew(const struct rl_place *place, const struct rl_limi
 {
 	int verdict;
 	__u64 next = rl_bucket_renewed(limit, unit, seen, now, &verdict);
-	__u32 full = rl_bucket_full(&limit->rate[unit], next, now);
 
 	if (verdict || next == seen->word)
 		return verdict;
 	if (!rl_place_holds(place))
-		return RL_GCRA_CONTENDED;
-	if (limit->rate[unit].mult && !rl_stamp_raise(&place->buckets->full, full))
 		return RL_GCRA_CONTENDED;
 	return __sync_val_compare_and_swap(&place->buckets->word[unit], seen->word, next) == seen->word
 		   ? 0
@@ -189,12 +182,19 @@ RL_FUNCTION int rl_buckets_renew(struct rl_buckets *buckets, const __u64 *key, _
 	return RL_GCRA_CONTENDED;
 }
 
+/* Are the buckets up to date, as of the last so many stamps? */
+RL_INLINE int rl_buckets_present(const struct rl_buckets *buckets, const struct rl_limit *limit, __u64 now,
+				 __s32 stamps)
+{
+	__s32 idle = (__s32)((__u32)(now >> RL_GCRA_STAMP) - *(const volatile __u32 *)&buckets->stamp);
+
+	return *(const volatile __u64 *)&buckets->version == rl_bucket_version(limit) && idle <= stamps;
+}
+
 /* Bring the buckets up to date where they aren't. 0, RL_GCRA_NEWER or RL_GCRA_CONTENDED. */
 RL_INLINE int rl_place_renew(const struct rl_place *place, const struct rl_limit *limit, __u64 now)
 {
-	__s32 idle = (__s32)((__u32)(now >> RL_GCRA_STAMP) - *(volatile __u32 *)&place->buckets->stamp);
-
-	if (*(volatile __u64 *)&place->buckets->version == rl_bucket_version(limit) && idle <= RL_BUCKET_IDLE)
+	if (rl_buckets_present(place->buckets, limit, now, RL_BUCKET_IDLE))
 		return 0;
 	return rl_buckets_renew(place->buckets, place->key, place->whose, limit, now);
 }
@@ -252,7 +252,7 @@ RL_FUNCTION __u64 rl_offer_charge(struct rl_buckets *buckets, const __u64 *key, 
 		result = rl_gcra_decide(limit, unit, &seen, offer->cost, offer->kept, offer->now);
 		if (result.verdict != RL_GCRA_ADMIT)
 			return (__u64)result.verdict << 8;
-		if (rl_bucket_store(buckets, &limit->rate[unit], unit, &seen, result.next, offer->now))
+		if (rl_bucket_store(buckets, unit, seen.word, result.next, offer->now))
 			return result.next;
 	}
 	return (__u64)RL_GCRA_CONTENDED << 8;
@@ -299,7 +299,7 @@ RL_FUNCTION int rl_offer_refund(struct rl_buckets *buckets, const __u64 *key, co
 			return 0; /* it may have been full since */
 		if (!rl_place_holds(&place) || ((seen.word ^ offer->left) & RL_GCRA_TAG))
 			return 0; /* another's, or converted to another rate since */
-		if (rl_bucket_store(buckets, &limit->rate[unit], unit, &seen, seen.word - offer->cost, now))
+		if (rl_bucket_store(buckets, unit, seen.word, seen.word - offer->cost, now))
 			return 1;
 	}
 	return 0;

@@ -196,6 +196,27 @@ RL_INLINE int rl_gcra_present(const struct rl_limit *limit, const struct rl_buck
 }
 
 /*
+ * The most that a bucket owes now, for who would give it to another source: 0 only where nothing is lost by that. One that
+ * missed more changes than are remembered owed no more than could be owed when the present generation began.
+ */
+RL_INLINE __u64 rl_gcra_owes(const struct rl_limit *limit, enum rl_unit unit, const struct rl_bucket *seen,
+			     __u64 now)
+{
+	const struct rl_rate *rate = &limit->rate[unit];
+	__u64 debt;
+	int verdict;
+
+	if (!rate->mult || !seen->word)
+		return 0;
+	if (rl_gcra_present(limit, seen))
+		return rl_gcra_debt(seen, rate->shift, rate->owed, now);
+	verdict = rl_gcra_carry(limit, unit, seen, now, &debt);
+	if (verdict == RL_GCRA_NEWER)
+		return RL_GCRA_BURST_MAX;
+	return verdict ? rl_gcra_decay(rate->owed, rate->shift, limit->past[0].until, now) : debt;
+}
+
+/*
  * Decide one packet that costs `cost` units against a copy of its bucket, whose last `kept` units it must leave alone (a
  * reserve for packets of a higher priority; at most the burst). `now` is the clock in ns. The caller stores `next` by
  * compare-and-swap against seen->word, or decides again where that fails.

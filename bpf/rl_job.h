@@ -26,7 +26,30 @@ struct rl_hold {
 	__u32 place;	      /* in the row */
 	__u32 shadowed;	      /* 1: in shadow, and would have dropped the packet */
 	__u64 whose;	      /* the key that the place must have */
+	__u64 spot;	      /* in the table: what decides on its rows (rl_table_spot) */
 	__u64 left[RL_UNITS]; /* the words that the packet's charge left; 0: not charged */
+};
+
+/* A place as it was read by who would give it to another source: before it is judged, so that who charges it afterwards
+ * makes a swap fail. */
+struct rl_victim {
+	__u64 key;
+	__u64 word[RL_UNITS];
+	__u64 version;
+	__u32 stamp;
+	__u32 pad;
+};
+
+#define RL_FAST_LEVELS 3 /* source, tenant, device */
+
+/* What one level of a common packet would do, and did (rl_fast.h). */
+struct rl_tier {
+	__u32 cell;	      /* of its limit; 0: there is none */
+	__u32 slot;	      /* likewise */
+	__u64 whose;	      /* the key that its place must have */
+	__u64 seen[RL_UNITS]; /* the words as they were */
+	__u64 next[RL_UNITS]; /* what they would be; 0: this unit isn't limited */
+	__u64 left[RL_UNITS]; /* what they were made; 0: not charged */
 };
 
 struct rl_job {
@@ -48,14 +71,11 @@ struct rl_job {
 	__u32 new_cell; /* the version of the limit of `new` that it was charged to */
 	/* Slot of the limit of `new`, where that is in shadow and would have dropped the packet; or 0. */
 	__u32 new_shadowed;
-	/* A place that can't be given away before its buckets are brought up to date: where, row, and place + 1; 0: none. */
-	__u32 stale_where;
-	__u32 stale_row;
-	__u32 stale_place;
-	__u32 pad2;
+	struct rl_tier level[RL_FAST_LEVELS];
 	__u32 dropper; /* slot of the limit that drops it; 0: none, or not yet */
 	__u32 count;   /* of hold */
 	struct rl_hold hold[RL_MAX_HOLDS];
+	struct rl_victim victim;  /* the place that it might be given */
 	struct rl_source_key key; /* of the source under the limit at hand */
 	struct rl_source fresh;	  /* what the LRU map is given for a new one */
 };

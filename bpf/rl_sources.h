@@ -13,13 +13,12 @@
  *
  * The includer defines, over its maps: rl_now() (rl_bucket.h) and
  *   const struct rl_limit *rl_limit_at(__u32 cell)              NULL for cell 0
- *   __u32 rl_cell_of(const struct rl_job *job, __u32 slot)      in force in the job's epoch; 0 for slot 0
+ *   __u32 rl_cell_of(__u32 epoch, __u32 slot)                   in force in that epoch; 0 for slot 0
  *   const struct rl_settings *rl_settings_at(void)
  *   const struct rl_table *rl_table_at(void)
  *   struct rl_source *rl_own_at(__u32 slot)
  *   struct rl_row *rl_row_at(__u32 where, __u32 index)          of ROWS4, ROWS6, GROUPS
  *   struct rl_row_address *rl_row_address_at(__u32 index)       of ROWS6
- *   struct rl_row_tally *rl_row_tally_at(__u32 where, __u32 index)  of ROWS4, ROWS6
  *   __u32 *rl_lock_at(__u32 index)
  *   struct rl_limit_count *rl_limit_count_at(__u32 slot)        this CPU's
  *   int rl_lru_used(void), struct rl_source *rl_lru_find(const struct rl_source_key *),
@@ -28,6 +27,7 @@
 #ifndef RL_SOURCES_H
 #define RL_SOURCES_H
 
+#include "rl_count.h"
 #include "rl_job.h"
 #include "rl_table.h"
 
@@ -44,17 +44,16 @@ RL_INLINE struct rl_source_key rl_source_key(const struct rl_job *job, const str
 	return key;
 }
 
-RL_INLINE __u64 rl_source_hash(const struct rl_source_key *key)
+/* The limit in force in this slot; NULL: none. */
+RL_INLINE const struct rl_limit *rl_limit_in(__u32 epoch, __u32 slot)
 {
-	return key->family == 4 ? rl_table_key4(key->limit_id, key->addr)
-				: rl_table_key6(rl_table_at(), key->limit_id, key->addr);
+	return rl_limit_at(rl_cell_of(epoch, slot));
 }
 
-/* Per-CPU counters: nobody else adds to them, and a program isn't interrupted by itself. */
-RL_INLINE void rl_count_local(struct rl_count *count, __u32 len)
+/* The rows that the hold's source may be in. */
+RL_INLINE struct rl_rows rl_hold_rows(const struct rl_hold *hold)
 {
-	count->packets++;
-	count->bytes += len;
+	return rl_table_rows(rl_table_at(), rl_table_at()->regions, hold->spot);
 }
 
 /* The bucket of `new`, in this version of its limit; false where there is no such limit. */
@@ -85,7 +84,7 @@ RL_FUNCTION int rl_new_admit(struct rl_job *job)
 
 	if (!job || !settings)
 		return RL_PASS_LIMIT;
-	job->new_cell = rl_cell_of(job, settings->fresh);
+	job->new_cell = rl_cell_of(job->epoch, settings->fresh);
 	if (!rl_new_place(job->new_cell, &limit, &place))
 		return RL_PASS_LIMIT;
 	verdict = (enum rl_gcra_verdict)rl_place_renew(&place, limit, job->now);
@@ -128,12 +127,24 @@ RL_FUNCTION int rl_new_settle(struct rl_job *job, int reason)
 	return 0;
 }
 
+/* The key's place in this row; of IPv6, that of this very source (NULL for IPv4). RL_ROW: none. */
+RL_INLINE __u32 rl_row_search(__u32 where, __u32 index, __u64 key, const struct rl_source_key *source)
+{
+	const struct rl_row *row = rl_row_at(where, index);
+
+	if (!row)
+		return RL_ROW;
+	if (where != RL_AT_ROWS6)
+		return rl_row_find(row, key);
+	return rl_row_find6(row, rl_row_address_at(index), key, source);
+}
+
 /* The source's place in its rows; false where it has none. *row_found says which row, *place where in it. */
-RL_INLINE int rl_rows_find(__u32 where, const struct rl_rows *rows, __u64 key, __u32 *row_found, __u32 *place)
+RL_INLINE int rl_rows_find(__u32 where, const struct rl_rows *rows, __u64 key,
+			   const struct rl_source_key *source, __u32 *row_found, __u32 *place)
 {
 	for (int i = 0; i < 2; i++) {
-		const struct rl_row *row = rl_row_at(where, rows->row[i]);
-		__u32 at = row ? rl_row_find(row, key) : RL_ROW;
+		__u32 at = rl_row_search(where, rows->row[i], key, source);
 
 		if (at < RL_ROW) {
 			*row_found = rows->row[i];
@@ -147,72 +158,47 @@ RL_INLINE int rl_rows_find(__u32 where, const struct rl_rows *rows, __u64 key, _
 /* The limit that the place's buckets are of; NULL where it was deleted: then there is no owner to lose them. */
 RL_INLINE const struct rl_limit *rl_place_owner(const struct rl_job *job, __u64 version)
 {
-	const struct rl_limit *owner = rl_limit_at(rl_cell_of(job, (__u32)(version >> 48)));
+	const struct rl_limit *owner = rl_limit_in(job->epoch, (__u32)(version >> 48));
 
 	return owner && rl_bucket_version(owner) >> 32 == version >> 32 ? owner : 0;
 }
 
 /*
- * Is what the place says of when it is full true by the rate in force? It was reckoned at the rate of its last charge. After
- * a change it still is where the buckets were full by then.
+ * Is it full, by the rate in force, and was left alone for the grace time? Or nobody's, its limit deleted: for longer than a
+ * packet takes, since one that sees the policy as it was doesn't know a limit that has come since.
  */
-RL_INLINE int rl_place_current(const struct rl_job *job, const struct rl_buckets *buckets)
+RL_INLINE int rl_victim_spent(const struct rl_job *job, const struct rl_victim *seen, __u32 grace)
 {
-	__u64 version = *(const volatile __u64 *)&buckets->version;
-	const struct rl_limit *owner = rl_place_owner(job, version);
-	__u32 missed;
+	const struct rl_limit *owner = rl_place_owner(job, seen->version);
 
-	if (!owner || rl_bucket_version(owner) == version)
-		return 1;
-	missed = owner->gen - (__u32)version;
-	if (!missed || missed > RL_PAST)
-		return 0;
-	return (__s32)((__u32)(owner->past[(missed - 1) & (RL_PAST - 1)].until >> RL_GCRA_STAMP) -
-		       *(const volatile __u32 *)&buckets->full) > 0;
+	if (!owner)
+		return rl_victim_idle(seen, RL_TABLE_ORPHAN, job->now);
+	return rl_victim_idle(seen, grace, job->now) && rl_victim_full(owner, seen, RL_PACKETS, job->now) &&
+	       rl_victim_full(owner, seen, RL_BYTES, job->now);
 }
 
 /* A free place of the row, or else one that can be given away; taken. RL_ROW: none. Under the region's lock. */
 RL_FUNCTION __u32 rl_row_take(struct rl_job *job, struct rl_row *row, const struct rl_limit *limit,
 			      __u32 grace)
 {
+	struct rl_victim *seen;
+
 	if (!job || !row || !limit)
 		return RL_ROW; /* never so: said for the verifier */
-	for (__u32 i = 0; i < RL_ROW; i++)
-		if (!row->key[i] && rl_place_take(row, i, limit, grace, job->now))
-			return i;
+	seen = &job->victim;
 	for (__u32 i = 0; i < RL_ROW; i++) {
-		if (!rl_place_idle(&row->buckets[i], grace, job->now))
+		if (row->key[i])
 			continue;
-		if (!rl_place_current(job, &row->buckets[i]))
-			job->stale_place = i + 1;
-		else if (rl_place_take(row, i, limit, grace, job->now))
+		rl_victim_read(row, i, seen);
+		if (!seen->key && rl_place_take(row, i, seen, limit, job->now))
+			return i;
+	}
+	for (__u32 i = 0; i < RL_ROW; i++) {
+		rl_victim_read(row, i, seen);
+		if (rl_victim_spent(job, seen, grace) && rl_place_take(row, i, seen, limit, job->now))
 			return i;
 	}
 	return RL_ROW;
-}
-
-/*
- * Bring the buckets up to date that stood in the way for being of an earlier generation of their limit: the next packet may
- * then find them full. Not where they are found, under the lock, which a packet holds for as short as can be.
- */
-RL_FUNCTION int rl_stale_renew(struct rl_job *job)
-{
-	const struct rl_limit *owner;
-	struct rl_row *row;
-	__u32 place;
-
-	if (!job || !job->stale_place)
-		return 0;
-	place = (job->stale_place - 1) & (RL_ROW - 1);
-	job->stale_place = 0;
-	row = rl_row_at(job->stale_where, job->stale_row);
-	if (!row)
-		return 0;
-	owner = rl_place_owner(job, *(volatile __u64 *)&row->buckets[place].version);
-	if (owner)
-		rl_buckets_renew(&row->buckets[place], &row->key[place], *(volatile __u64 *)&row->key[place],
-				 owner, job->now);
-	return 0;
 }
 
 /* A free place in the emptier row, or one that can be given away in either; taken. */
@@ -223,47 +209,34 @@ RL_INLINE int rl_rows_take(struct rl_job *job, __u32 where, const struct rl_rows
 
 	if (!first || !second)
 		return 0;
-	job->stale_where = where;
 	if (rl_row_free(second) > rl_row_free(first)) {
-		job->stale_row = *row_taken = rows->row[1];
+		*row_taken = rows->row[1];
 		*place = rl_row_take(job, second, limit, grace);
-		if (*place < RL_ROW || job->stale_place)
-			return *place < RL_ROW;
+		if (*place < RL_ROW)
+			return 1;
 	}
-	job->stale_row = *row_taken = rows->row[0];
+	*row_taken = rows->row[0];
 	*place = rl_row_take(job, first, limit, grace);
-	if (*place < RL_ROW || job->stale_place)
-		return *place < RL_ROW;
-	job->stale_row = *row_taken = rows->row[1];
+	if (*place < RL_ROW)
+		return 1;
+	*row_taken = rows->row[1];
 	*place = rl_row_take(job, second, limit, grace);
 	return *place < RL_ROW;
 }
 
 /* What stands beside a place that was taken: whose it is in full, and no packets yet. */
-RL_INLINE void rl_place_prepare(__u32 where, __u32 row, __u32 place, const struct rl_source_key *key)
+RL_INLINE void rl_place_prepare(struct rl_row *row, __u32 where, __u32 index, __u32 place,
+				const struct rl_source_key *key)
 {
-	struct rl_row_tally *tally = rl_row_tally_at(where, row);
-	struct rl_row_address *address = where == RL_AT_ROWS6 ? rl_row_address_at(row) : 0;
+	struct rl_row_address *address = where == RL_AT_ROWS6 ? rl_row_address_at(index) : 0;
 	const struct rl_tally none = {};
 
 	place &= RL_ROW - 1;
-	if (tally)
-		tally->at[place] = none;
+	row->tally[place] = none;
 	if (address) {
 		address->at[place].limit_id = key->limit_id;
 		__builtin_memcpy(address->at[place].addr, key->addr, sizeof(key->addr));
 	}
-}
-
-/* IPv6 is found by a hash: is it the very source? */
-RL_INLINE int rl_place_matches(__u32 row, __u32 place, const struct rl_source_key *key)
-{
-	const struct rl_row_address *address = rl_row_address_at(row);
-
-	place &= RL_ROW - 1;
-	return address && address->at[place].limit_id == key->limit_id &&
-	       rl_table_be64(address->at[place].addr) == rl_table_be64(key->addr) &&
-	       rl_table_be64(address->at[place].addr + 8) == rl_table_be64(key->addr + 8);
 }
 
 /*
@@ -281,18 +254,18 @@ RL_FUNCTION int rl_place_give(struct rl_job *job, struct rl_hold *hold)
 		return RL_DROP_CONTENDED; /* never so: said for the verifier */
 	job->given = 0;
 	limit = rl_limit_at(hold->cell);
-	rows = rl_table_rows(rl_table_at(), rl_table_at()->regions, hold->whose);
+	rows = rl_hold_rows(hold);
 	lock = rl_lock_at(rows.region + (hold->where == RL_AT_ROWS6 ? rl_table_at()->regions : 0));
 	if (!limit || !lock || !rl_lock(lock))
 		return RL_DROP_CONTENDED;
-	if (!rl_rows_find(hold->where, &rows, hold->whose, &hold->index, &hold->place)) {
+	if (!rl_rows_find(hold->where, &rows, hold->whose, &job->key, &hold->index, &hold->place)) {
 		struct rl_row *row;
 
 		if (!rl_rows_take(job, hold->where, &rows, limit, RL_TABLE_GRACE, &hold->index, &hold->place))
 			reason = RL_DROP_FULL;
 		row = rl_row_at(hold->where, hold->index);
 		if (reason == RL_PASS_LIMIT && row) {
-			rl_place_prepare(hold->where, hold->index, hold->place, &job->key);
+			rl_place_prepare(row, hold->where, hold->index, hold->place, &job->key);
 			rl_place_publish(row, hold->place & (RL_ROW - 1), hold->whose);
 			job->given = 1;
 		}
@@ -316,13 +289,13 @@ RL_FUNCTION int rl_group_hold(struct rl_job *job, struct rl_hold *hold)
 	hold->where = RL_AT_GROUPS;
 	hold->whose = rl_table_group(rl_table_at(), limit, job->packet.family, job->packet.src);
 	rows = rl_table_rows(rl_table_at(), RL_GROUP_REGIONS, hold->whose);
-	found = rl_rows_find(hold->where, &rows, hold->whose, &hold->index, &hold->place);
+	found = rl_rows_find(hold->where, &rows, hold->whose, 0, &hold->index, &hold->place);
 	if (!found) {
 		__u32 *lock = rl_lock_at(2 * rl_table_at()->regions + rows.region);
 
 		if (!lock || !rl_lock(lock))
 			return RL_DROP_CONTENDED;
-		found = rl_rows_find(hold->where, &rows, hold->whose, &hold->index, &hold->place);
+		found = rl_rows_find(hold->where, &rows, hold->whose, 0, &hold->index, &hold->place);
 		if (!found && rl_rows_take(job, hold->where, &rows, limit, 0, &hold->index, &hold->place)) {
 			struct rl_row *row = rl_row_at(hold->where, hold->index);
 
@@ -344,8 +317,8 @@ RL_FUNCTION int rl_source_known(struct rl_job *job, struct rl_hold *hold)
 		return 0; /* never so: said for the verifier */
 	if (hold->where == RL_AT_LRU)
 		return rl_lru_find(&job->key) != 0;
-	rows = rl_table_rows(rl_table_at(), rl_table_at()->regions, hold->whose);
-	return rl_rows_find(hold->where, &rows, hold->whose, &hold->index, &hold->place);
+	rows = rl_hold_rows(hold);
+	return rl_rows_find(hold->where, &rows, hold->whose, &job->key, &hold->index, &hold->place);
 }
 
 /* Give it one in the LRU map, where the kernel makes room by itself. */
@@ -379,22 +352,39 @@ RL_INLINE int rl_source_new(struct rl_job *job, struct rl_hold *hold, const stru
 	return reason;
 }
 
+/* The source was found to be this limit's: until the next epoch the policy needn't be asked (rl_fast.h). */
+RL_INLINE void rl_hold_known(const struct rl_job *job, const struct rl_hold *hold)
+{
+	const struct rl_settings *settings = rl_settings_at();
+	__u32 known = rl_known(job->epoch, hold->whose), *is;
+	struct rl_row *row = rl_row_at(hold->where, hold->index);
+
+	if (!row || !settings || (hold->where == RL_AT_ROWS6 && settings->split))
+		return;
+	is = &row->buckets[hold->place & (RL_ROW - 1)].known;
+	if (*(volatile __u32 *)is != known)
+		*(volatile __u32 *)is = known;
+}
+
 /* The hold's bucket in the store: as the head of this file says. */
 RL_INLINE int rl_store_hold(struct rl_job *job, struct rl_hold *hold, const struct rl_limit *limit, int known)
 {
 	int reason = RL_PASS_LIMIT;
+	__u64 number;
 
 	job->key = rl_source_key(job, limit);
 	if (rl_lru_used())
 		hold->where = RL_AT_LRU;
 	else
 		hold->where = job->key.family == 4 ? RL_AT_ROWS4 : RL_AT_ROWS6;
-	hold->whose = rl_source_hash(&job->key);
+	number = rl_table_number(rl_table_at(), job->key.family, job->key.addr);
+	hold->whose = rl_table_key(limit->id, number);
+	hold->spot = rl_table_spot((enum rl_level)limit->level, limit->id, number);
 	if (!rl_source_known(job, hold))
 		reason = rl_source_new(job, hold, limit, known);
-	if (reason == RL_PASS_LIMIT && hold->where == RL_AT_ROWS6 &&
-	    !rl_place_matches(hold->index, hold->place, &job->key))
-		reason = RL_DROP_FULL; /* another source with the same hash: one in 2^64 */
+	if (reason == RL_PASS_LIMIT && !rl_lru_used() && limit->level == RL_LEVEL_SOURCE &&
+	    limit->bits[job->key.family == 6] == (job->key.family == 4 ? 32 : 64))
+		rl_hold_known(job, hold);
 	return reason;
 }
 
@@ -432,8 +422,6 @@ RL_INLINE int rl_source_hold(struct rl_job *job, __u32 cell, int known)
 		reason = rl_group_hold(job, hold);
 	else if (reason == RL_DROP_FULL && settings->when_full == RL_FULL_OPEN)
 		reason = RL_PASS_OPEN;
-	if (!known) /* a class's own would take more stack than there is */
-		rl_stale_renew(job);
 	if (reason != RL_PASS_AGGREGATE)
 		hold->where = RL_AT_NONE;
 	return reason;

@@ -9,10 +9,10 @@
  * Looking up takes no lock. Giving a place takes the region's: so two CPUs that meet the same new source make one place,
  * never two, since both its rows are in that region and both CPUs look again once they hold the lock.
  *
- * The victim of a new source is a place whose buckets are full (by the rate in force: buckets of an earlier generation are
- * brought up to date before they are judged) and were so for a grace time. Full buckets hold no
- * information: the source that had it finds a full one again when it comes back, so eviction is lossless. The grace keeps
- * the places of sources that were talking before a flood of new ones. A place changes hands like this:
+ * The victim of a new source is a place whose buckets are full, by the rate in force, and that was left alone for a grace
+ * time. Full buckets hold no information: the source that had it finds a full one again when it comes back, so eviction is
+ * lossless. The grace keeps the places of sources that were talking before a flood of new ones. A place changes hands like
+ * this:
  *
  *     key = 0                          nobody finds it any more
  *     each word: seen -> full, by CAS  a packet that had found it before has charged it: the CAS fails, and all is put back
@@ -30,9 +30,11 @@
 #define RL_TABLE_H
 
 #include "rl_bucket.h"
+#include "rl_job.h"
 
-#define RL_TABLE_GRACE 10 /* stamps, about a second each */
-#define RL_LOCK_TRIES  512
+#define RL_TABLE_GRACE	10 /* stamps, about a second each */
+#define RL_TABLE_ORPHAN 2  /* likewise: where the limit is deleted */
+#define RL_LOCK_TRIES	512
 
 /* Where a key may be. */
 struct rl_rows {
@@ -70,20 +72,31 @@ RL_INLINE void rl_address_cut(__u8 *addr, __u32 size, __u32 bits)
 	}
 }
 
-/* IPv4: exact. addr: cut, four bytes. Never 0, no limit's id is. */
-RL_INLINE __u64 rl_table_key4(__u32 limit_id, const __u8 *addr)
+/* The cut address as one number: IPv4's own, and a hash of IPv6's. addr: cut, 4 or 16 bytes. */
+RL_INLINE __u64 rl_table_number(const struct rl_table *table, __u8 family, const __u8 *addr)
 {
-	return (__u64)limit_id << 32 | rl_table_be32(addr);
+	if (family == 4)
+		return rl_table_be32(addr);
+	return rl_table_mix(rl_table_mix(rl_table_be64(addr) ^ table->seed[1]) ^ rl_table_be64(addr + 8) ^
+			    table->seed[0]);
 }
 
-/* IPv6: a hash; who finds it compares the address too. addr: cut, 16 bytes. Never 0. */
-RL_INLINE __u64 rl_table_key6(const struct rl_table *table, __u32 limit_id, const __u8 *addr)
+/*
+ * The key of a source under a limit: exact for IPv4; for IPv6 a hash, and who finds it compares the address too. Never 0, no
+ * limit's id is.
+ */
+RL_INLINE __u64 rl_table_key(__u32 limit_id, __u64 number)
 {
-	__u64 hash = rl_table_mix(limit_id ^ table->seed[1]);
+	return (__u64)limit_id << 32 | (__u32)number;
+}
 
-	hash = rl_table_mix(hash ^ rl_table_be64(addr));
-	hash = rl_table_mix(hash ^ rl_table_be64(addr + 8) ^ table->seed[0]);
-	return hash ? hash : 1;
+/*
+ * What decides on a source's rows: its address alone, so that it can be looked for before it is known which limit it is
+ * under (rl_fast.h). The buckets that it has under its classes' limits are elsewhere, each class's for itself.
+ */
+RL_INLINE __u64 rl_table_spot(enum rl_level level, __u32 limit_id, __u64 number)
+{
+	return level == RL_LEVEL_CLASS ? number ^ (__u64)limit_id << 32 : number;
 }
 
 /* Bits of an address that are one neighbourhood under the limit: a /24 or /48, or the source itself where it is larger. */
@@ -110,10 +123,10 @@ RL_INLINE __u64 rl_table_group(const struct rl_table *table, const struct rl_lim
 	return (__u64)limit->id << 32 | (__u32)(rl_table_mix(first ^ table->seed[0]) | 1);
 }
 
-/* The rows of a key in a table of so many regions. */
-RL_INLINE struct rl_rows rl_table_rows(const struct rl_table *table, __u32 regions, __u64 key)
+/* The rows of a spot in a table of so many regions. */
+RL_INLINE struct rl_rows rl_table_rows(const struct rl_table *table, __u32 regions, __u64 spot)
 {
-	__u64 hash = rl_table_mix(rl_table_mix(key ^ table->seed[0]) ^ table->seed[1]);
+	__u64 hash = rl_table_mix(rl_table_mix(spot ^ table->seed[0]) ^ table->seed[1]);
 	struct rl_rows rows;
 	__u32 first = hash & (RL_REGION_ROWS - 1), second = (hash / RL_REGION_ROWS) & (RL_REGION_ROWS - 1);
 
@@ -136,6 +149,37 @@ RL_FUNCTION __u32 rl_row_find(const struct rl_row *row, __u64 key)
 	return RL_ROW;
 }
 
+/*
+ * What rl_buckets.known is while the policy is in this epoch. Of the key too, so that what is written for one source isn't
+ * true of another that was given the place in the same moment. Never 0.
+ */
+RL_INLINE __u32 rl_known(__u32 epoch, __u64 key)
+{
+	__u32 known = epoch + 1 + ((__u32)key ^ (__u32)(key >> 32)) * 0x9e3779b1;
+
+	return known ? known : 1;
+}
+
+/* Is this the very address? */
+RL_INLINE int rl_address_same(const __u8 *one, const __u8 *other)
+{
+	return rl_table_be64(one) == rl_table_be64(other) &&
+	       rl_table_be64(one + 8) == rl_table_be64(other + 8);
+}
+
+/* As rl_row_find(), for IPv6: among those with this key, the one of this address. */
+RL_FUNCTION __u32 rl_row_find6(const struct rl_row *row, const struct rl_row_address *address, __u64 key,
+			       const struct rl_source_key *source)
+{
+	if (!row || !address || !source)
+		return RL_ROW; /* never so: said for the verifier */
+	for (__u32 i = 0; i < RL_ROW; i++)
+		if (*(const volatile __u64 *)&row->key[i] == key &&
+		    rl_address_same(address->at[i].addr, source->addr))
+			return i;
+	return RL_ROW;
+}
+
 RL_INLINE int rl_lock(__u32 *lock)
 {
 	for (int try = 0; try < RL_LOCK_TRIES; try++)
@@ -149,13 +193,31 @@ RL_INLINE void rl_unlock(__u32 *lock)
 	__sync_val_compare_and_swap(lock, 1, 0);
 }
 
-/* Can the place be given away? */
-RL_INLINE int rl_place_idle(const struct rl_buckets *buckets, __u32 grace, __u64 now)
+RL_INLINE void rl_victim_read(const struct rl_row *row, __u32 place, struct rl_victim *out)
 {
-	__u32 stamp = (__u32)(now >> RL_GCRA_STAMP);
+	const struct rl_buckets *buckets = &row->buckets[place];
 
-	return (__s32)(stamp - *(const volatile __u32 *)&buckets->full) > 0 &&
-	       (__s32)(stamp - *(const volatile __u32 *)&buckets->stamp) >= (__s32)grace;
+	out->key = *(const volatile __u64 *)&row->key[place];
+	out->word[RL_PACKETS] = *(const volatile __u64 *)&buckets->word[RL_PACKETS];
+	out->word[RL_BYTES] = *(const volatile __u64 *)&buckets->word[RL_BYTES];
+	out->stamp = *(const volatile __u32 *)&buckets->stamp;
+	out->version = *(const volatile __u64 *)&buckets->version;
+}
+
+/* Was it left alone for the grace time? */
+RL_INLINE int rl_victim_idle(const struct rl_victim *seen, __u32 grace, __u64 now)
+{
+	return (__s32)((__u32)(now >> RL_GCRA_STAMP) - seen->stamp) >= (__s32)grace;
+}
+
+/* Is one bucket of it full? owner: the limit in force that it belongs to. */
+RL_INLINE int rl_victim_full(const struct rl_limit *owner, const struct rl_victim *seen, enum rl_unit unit,
+			     __u64 now)
+{
+	const struct rl_bucket bucket = {
+	    .word = seen->word[unit], .gen = (__u32)seen->version, .stamp = seen->stamp};
+
+	return !rl_gcra_owes(owner, unit, &bucket, now);
 }
 
 /* A word of a bucket that is full as of now, and differs from the one that it replaces; 0 in a unit that isn't limited. */
@@ -169,38 +231,34 @@ RL_INLINE __u64 rl_bucket_fresh(const struct rl_limit *limit, enum rl_unit unit,
 }
 
 /*
- * Take a place from its owner, if it is idle and nobody charges it meanwhile. Its key is 0 then, and its buckets are those of
- * a new source under the limit. Key and words are read before it is asked whether it is idle: who charges it afterwards makes
- * a swap fail. Under the region's lock.
+ * Take a place from the owner that it was read with, if nobody charges it meanwhile. Its key is 0 then, and its buckets are
+ * those of a new source under the limit. Under the region's lock.
  */
-RL_INLINE int rl_place_take(struct rl_row *row, __u32 place, const struct rl_limit *limit, __u32 grace,
-			    __u64 now)
+RL_INLINE int rl_place_take(struct rl_row *row, __u32 place, const struct rl_victim *seen,
+			    const struct rl_limit *limit, __u64 now)
 {
 	struct rl_buckets *buckets = &row->buckets[place];
-	__u64 owner = *(volatile __u64 *)&row->key[place], old[RL_UNITS], fresh[RL_UNITS];
+	__u64 fresh[RL_UNITS];
 
-	old[RL_PACKETS] = *(volatile __u64 *)&buckets->word[RL_PACKETS];
-	old[RL_BYTES] = *(volatile __u64 *)&buckets->word[RL_BYTES];
-	if (owner && !rl_place_idle(buckets, grace, now))
+	fresh[RL_PACKETS] = rl_bucket_fresh(limit, RL_PACKETS, now, seen->word[RL_PACKETS]);
+	fresh[RL_BYTES] = rl_bucket_fresh(limit, RL_BYTES, now, seen->word[RL_BYTES]);
+	if (__sync_val_compare_and_swap(&row->key[place], seen->key, 0) != seen->key)
 		return 0;
-	fresh[RL_PACKETS] = rl_bucket_fresh(limit, RL_PACKETS, now, old[RL_PACKETS]);
-	fresh[RL_BYTES] = rl_bucket_fresh(limit, RL_BYTES, now, old[RL_BYTES]);
-	if (__sync_val_compare_and_swap(&row->key[place], owner, 0) != owner)
-		return 0;
-	if (__sync_val_compare_and_swap(&buckets->word[RL_PACKETS], old[RL_PACKETS], fresh[RL_PACKETS]) !=
-	    old[RL_PACKETS]) {
-		__sync_val_compare_and_swap(&row->key[place], 0, owner);
+	if (__sync_val_compare_and_swap(&buckets->word[RL_PACKETS], seen->word[RL_PACKETS],
+					fresh[RL_PACKETS]) != seen->word[RL_PACKETS]) {
+		__sync_val_compare_and_swap(&row->key[place], 0, seen->key);
 		return 0;
 	}
-	if (__sync_val_compare_and_swap(&buckets->word[RL_BYTES], old[RL_BYTES], fresh[RL_BYTES]) !=
-	    old[RL_BYTES]) {
-		__sync_val_compare_and_swap(&buckets->word[RL_PACKETS], fresh[RL_PACKETS], old[RL_PACKETS]);
-		__sync_val_compare_and_swap(&row->key[place], 0, owner);
+	if (__sync_val_compare_and_swap(&buckets->word[RL_BYTES], seen->word[RL_BYTES], fresh[RL_BYTES]) !=
+	    seen->word[RL_BYTES]) {
+		__sync_val_compare_and_swap(&buckets->word[RL_PACKETS], fresh[RL_PACKETS],
+					    seen->word[RL_PACKETS]);
+		__sync_val_compare_and_swap(&row->key[place], 0, seen->key);
 		return 0;
 	}
+	*(volatile __u32 *)&buckets->known = 0;
 	*(volatile __u64 *)&buckets->version = rl_bucket_version(limit);
 	*(volatile __u32 *)&buckets->stamp = (__u32)(now >> RL_GCRA_STAMP);
-	*(volatile __u32 *)&buckets->full = (__u32)(now >> RL_GCRA_STAMP);
 	return 1;
 }
 

@@ -55,6 +55,12 @@ __u32 rl_heads_epoch(const struct rl_heads *heads)
 	return *(const volatile __u32 *)&rl_heads_settings(heads)->epoch;
 }
 
+void rl_heads_split(const struct rl_heads *heads, const struct rl_prefix *prefix)
+{
+	if (prefix->family == 6 && prefix->prefixlen > RL_PREFIX_FAMILY_BITS + 64)
+		rl_setting_write(&rl_heads_settings(heads)->split, 1);
+}
+
 void rl_setting_write(__u32 *word, __u32 value)
 {
 	__atomic_store_n(word, value, __ATOMIC_SEQ_CST);

@@ -33,6 +33,9 @@ void rl_head_write(const struct rl_heads *heads, __u32 slot, __u64 ref);
 struct rl_settings *rl_heads_settings(const struct rl_heads *heads);
 __u32 rl_heads_epoch(const struct rl_heads *heads);
 
+/* Before a prefix comes into the policy: one that is longer than /64 divides the sources of others. */
+void rl_heads_split(const struct rl_heads *heads, const struct rl_prefix *prefix);
+
 /* One store of one word of rl_settings. */
 void rl_setting_write(__u32 *word, __u32 value);
 

@@ -118,8 +118,7 @@ static __u32 regions_of(const struct rl_load_options *options)
 /* One that the store doesn't use keeps its one entry. */
 static int maps_size(struct rl_xdp *skel, const struct rl_load_options *options)
 {
-	struct bpf_map *const by_row[] = {skel->maps.rl_rows4, skel->maps.rl_rows6, skel->maps.rl_address6,
-					  skel->maps.rl_tally4, skel->maps.rl_tally6};
+	struct bpf_map *const by_row[] = {skel->maps.rl_rows4, skel->maps.rl_rows6, skel->maps.rl_address6};
 	__u32 regions = regions_of(options);
 	int rc = bpf_map__set_max_entries(skel->maps.rl_locks, 2 * regions + RL_GROUP_REGIONS);
 

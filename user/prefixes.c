@@ -109,34 +109,32 @@ static __u32 around_find(const struct rl_heads *heads, const struct rl_prefix *p
 	return rl_heads_cell(heads, slot);
 }
 
-/* Out of the trie, and all that hung on it given back. */
-static int prefix_remove(const struct rl_heads *heads, const struct rl_limit *general, struct rl_error *err)
+/* Out of the policy, and all that hung on it given back. around: the cell of the limit around it, or 0. */
+static int prefix_remove(const struct rl_heads *heads, const struct rl_limit *general, __u32 around,
+			 struct rl_error *err)
 {
-	char text[RL_PREFIX_TEXT];
+	const struct rl_staged leaves = {
+	    .slot = general->slot, .before = rl_heads_cell(heads, general->slot), .after = around};
 
-	if (bpf_map_delete_elem(heads->state->map[RL_MAP_POLICY], &general->target.prefix))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno,
-				    "the kernel refused to delete the limit of %s: %s",
-				    rl_prefix_print(&general->target.prefix, text), strerror(errno));
-	for (__u32 i = 0; i < general->class_count && i < RL_MAX_CLASSES; i++)
-		rl_room_free(heads, general->class[i].slot);
-	rl_room_free(heads, general->slot);
-	return 0;
+	return rl_stage_run(heads, &leaves, 1, NULL, err);
 }
 
-/* Into the trie: in reach from then on. On error its slot and cell are given back. */
-static int prefix_enter(const struct rl_heads *heads, const struct rl_limit *general, struct rl_error *err)
+/* Into the policy, with a slot, an id and a cell of its own. around: as above. */
+static int prefix_enter(const struct rl_heads *heads, struct rl_limit *general, __u32 around,
+			struct rl_error *err)
 {
-	char text[RL_PREFIX_TEXT];
-	int rc;
+	struct rl_staged enters = {.before = around};
+	int rc = rl_room_slot(heads, &general->id, &general->slot, err);
 
-	if (bpf_map_update_elem(heads->state->map[RL_MAP_POLICY], &general->target.prefix, &general->slot,
-				BPF_NOEXIST) == 0)
-		return 0;
-	rc = rl_error_set(err, RL_ERROR_KERNEL, errno, "the kernel refused the limit of %s: %s",
-			  rl_prefix_print(&general->target.prefix, text), strerror(errno));
-	rl_room_free(heads, general->slot);
-	return rc;
+	if (rc)
+		return rc;
+	enters.slot = general->slot;
+	rc = rl_room_cell(heads, general, general->id, &enters.after, err);
+	if (rc) {
+		rl_claim_free(heads->state, RL_MAP_SLOTS, general->slot);
+		return rc;
+	}
+	return rl_stage_run(heads, &enters, 1, &general->target.prefix, err);
 }
 
 /*
@@ -244,7 +242,7 @@ static int general_put(const struct rl_heads *heads, struct succession *next, st
 	if (!rc && !next->there && change.count)
 		rc = general_enter_staged(heads, next, &change, err);
 	else if (!rc && !next->there)
-		rc = rl_room_place(heads, &next->new, err) ?: prefix_enter(heads, &next->new, err);
+		rc = prefix_enter(heads, &next->new, next->around_cell, err);
 	else if (!rc && !change.count)
 		rc = rl_room_replace(heads, &next->new, err);
 	else if (!rc) {
@@ -315,7 +313,7 @@ static int class_check(const struct rl_limit *general, struct rl_error *err)
 }
 
 /* A class that the target has no limit for yet: made, then put in reach with the general limit that names it. */
-static int class_enter(const struct rl_heads *heads, struct rl_limit *general, bool there,
+static int class_enter(const struct rl_heads *heads, struct rl_limit *general, bool there, __u32 around,
 		       struct rl_limit *class, struct rl_error *err)
 {
 	int rc = class_check(general, err);
@@ -330,7 +328,7 @@ static int class_enter(const struct rl_heads *heads, struct rl_limit *general, b
 	if (there)
 		rc = rl_room_replace(heads, general, err);
 	else
-		rc = rl_room_place(heads, general, err) ?: prefix_enter(heads, general, err);
+		rc = prefix_enter(heads, general, around, err);
 	if (rc)
 		rl_room_free(heads, class->slot);
 	return rc;
@@ -341,11 +339,12 @@ static int class_set(const struct rl_heads *heads, const struct rl_target *targe
 {
 	struct rl_limit general, around, old, class;
 	bool there = rl_prefixes_find(heads, &target->prefix, &general);
+	__u32 around_cell = 0;
 	int at, rc = 0;
 
 	if (!there) {
 		rc = rl_limit_compute(target, &rl_no_terms, NULL, 0, 0, now, &general, err);
-		around_find(heads, &target->prefix, &around);
+		around_cell = around_find(heads, &target->prefix, &around);
 		general.tenant = around.tenant;
 	}
 	if (rc)
@@ -361,7 +360,7 @@ static int class_set(const struct rl_heads *heads, const struct rl_target *targe
 		return rc;
 	class_follow(&class, &general);
 	return at >= 0 ? rl_room_replace(heads, &class, err)
-		       : class_enter(heads, &general, there, &class, err);
+		       : class_enter(heads, &general, there, around_cell, &class, err);
 }
 
 /* With a tenant of its own that those inside inherit: they get that of what is around, in the same moment. */
@@ -373,10 +372,10 @@ static int general_delete(const struct rl_heads *heads, const struct rl_limit *g
 	int rc;
 
 	if (!general->terms.tenant[0])
-		return prefix_remove(heads, general, err);
+		return prefix_remove(heads, general, around_cell, err);
 	rc = heirs_add(&change, heads, &general->target.prefix, around.tenant, err);
 	if (!rc && !change.count)
-		return prefix_remove(heads, general, err);
+		return prefix_remove(heads, general, around_cell, err);
 	if (!rc)
 		rc =
 		    change_add(&change, general->slot, rl_heads_cell(heads, general->slot), around_cell, err);

@@ -141,20 +141,17 @@ static int zero_own(const struct rl_state *state, const struct chosen *chosen, s
 static int zero_table(const struct rl_state *state, const struct chosen *chosen, bool six,
 		      struct rl_error *err)
 {
-	RL_MAPPING struct rl_mapping rows = {}, tallies = {}, addresses = {};
-	int rc = rl_mapping_open(state, six ? RL_MAP_ROWS6 : RL_MAP_ROWS4, sizeof(struct rl_row), false,
-				 &rows, err);
+	RL_MAPPING struct rl_mapping rows = {}, addresses = {};
+	int rc = rl_mapping_open(state, six ? RL_MAP_ROWS6 : RL_MAP_ROWS4, sizeof(struct rl_row), true, &rows,
+				 err);
 
-	if (!rc)
-		rc = rl_mapping_open(state, six ? RL_MAP_TALLY6 : RL_MAP_TALLY4, sizeof(struct rl_row_tally),
-				     true, &tallies, err);
 	if (!rc && six)
 		rc = rl_mapping_open(state, RL_MAP_ADDRESS6, sizeof(struct rl_row_address), false, &addresses,
 				     err);
 	if (rc)
 		return rc;
-	for (__u32 row = 0; row < rows.entries && row < tallies.entries; row++) {
-		const struct rl_row *places = &((const struct rl_row *)rows.base)[row];
+	for (__u32 row = 0; row < rows.entries; row++) {
+		struct rl_row *places = &((struct rl_row *)rows.base)[row];
 		const struct rl_row_address *names =
 		    six && row < addresses.entries ? &((const struct rl_row_address *)addresses.base)[row]
 						   : NULL;
@@ -164,7 +161,7 @@ static int zero_table(const struct rl_state *state, const struct chosen *chosen,
 			__u32 id = names ? names->at[at].limit_id : (__u32)(key >> 32);
 
 			if (key && id_is_chosen(chosen, id))
-				zero_tally(&((struct rl_row_tally *)tallies.base)[row].at[at]);
+				zero_tally(&places->tally[at]);
 		}
 	}
 	return 0;

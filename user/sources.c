@@ -37,7 +37,6 @@ int rl_sources_open(const struct rl_state *state, struct rl_sources *out, struct
 static void table_close(struct rl_source_table *table)
 {
 	rl_mapping_close(&table->rows);
-	rl_mapping_close(&table->tallies);
 	rl_mapping_close(&table->addresses);
 }
 
@@ -54,14 +53,10 @@ static int table_map(const struct rl_state *state, bool six, struct rl_source_ta
 	int rc = rl_mapping_open(state, six ? RL_MAP_ROWS6 : RL_MAP_ROWS4, sizeof(struct rl_row), false,
 				 &out->rows, err);
 
-	if (!rc)
-		rc = rl_mapping_open(state, six ? RL_MAP_TALLY6 : RL_MAP_TALLY4, sizeof(struct rl_row_tally),
-				     false, &out->tallies, err);
 	if (!rc && six)
 		rc = rl_mapping_open(state, RL_MAP_ADDRESS6, sizeof(struct rl_row_address), false,
 				     &out->addresses, err);
-	if (rc || (out->tallies.entries >= out->rows.entries &&
-		   (!six || out->addresses.entries >= out->rows.entries)))
+	if (rc || !six || out->addresses.entries >= out->rows.entries)
 		return rc;
 	return rl_error_set(
 	    err, RL_ERROR_KERNEL, EPROTO,
@@ -100,7 +95,7 @@ static struct rl_buckets read_buckets(const struct rl_buckets *buckets)
 	for (int unit = 0; unit < RL_UNITS; unit++)
 		copy.word[unit] = rl_word_read(&buckets->word[unit]);
 	copy.stamp = *(const volatile __u32 *)&buckets->stamp;
-	copy.full = *(const volatile __u32 *)&buckets->full;
+	copy.known = *(const volatile __u32 *)&buckets->known;
 	copy.version = rl_word_read(&buckets->version);
 	return copy;
 }
@@ -124,7 +119,6 @@ static void read_name(const struct rl_source_table *table, __u64 key, __u32 row,
 static int table_read(const struct rl_source_table *table, rl_source_use use, void *context)
 {
 	const struct rl_row *rows = table->rows.base;
-	const struct rl_row_tally *tallies = table->tallies.base;
 	struct rl_source_place place;
 	int rc = 0;
 
@@ -135,7 +129,7 @@ static int table_read(const struct rl_source_table *table, rl_source_use use, vo
 			if (!key)
 				continue;
 			read_name(table, key, row, at, &place);
-			place.tally = read_tally(&tallies[row].at[at]);
+			place.tally = read_tally(&rows[row].tally[at]);
 			/* Given to another source meanwhile: what was read may be of both. */
 			if (rl_word_read(&rows[row].key[at]) == key)
 				rc = use(context, &place);
@@ -156,7 +150,6 @@ static bool row_find(const struct rl_source_table *table, __u32 row, __u64 key,
 		     const struct rl_source_key *wanted, struct rl_source_place *out)
 {
 	const struct rl_row *rows = table->rows.base;
-	const struct rl_row_tally *tallies = table->tallies.base;
 
 	for (int at = 0; at < RL_ROW; at++) {
 		struct rl_source_place place;
@@ -165,7 +158,7 @@ static bool row_find(const struct rl_source_table *table, __u32 row, __u64 key,
 			continue;
 		read_name(table, key, row, at, &place);
 		place.buckets = read_buckets(&rows[row].buckets[at]);
-		place.tally = read_tally(&tallies[row].at[at]);
+		place.tally = read_tally(&rows[row].tally[at]);
 		if (!is_of(&place, wanted) || rl_word_read(&rows[row].key[at]) != key)
 			continue;
 		*out = place;
@@ -175,13 +168,14 @@ static bool row_find(const struct rl_source_table *table, __u32 row, __u64 key,
 }
 
 /* Where packets look for it. */
-static bool table_find(const struct rl_source_table *table, const struct rl_meta *meta,
+static bool table_find(const struct rl_source_table *table, const struct rl_meta *meta, enum rl_level level,
 		       const struct rl_source_key *wanted, struct rl_source_place *out)
 {
 	const struct rl_table shape = {.seed = {meta->seed[0], meta->seed[1]}, .regions = meta->regions};
-	__u64 key = wanted->family == 4 ? rl_table_key4(wanted->limit_id, wanted->addr)
-					: rl_table_key6(&shape, wanted->limit_id, wanted->addr);
-	struct rl_rows rows = rl_table_rows(&shape, meta->regions, key);
+	__u64 number = rl_table_number(&shape, wanted->family, wanted->addr);
+	__u64 key = rl_table_key(wanted->limit_id, number);
+	struct rl_rows rows =
+	    rl_table_rows(&shape, meta->regions, rl_table_spot(level, wanted->limit_id, number));
 
 	for (int i = 0; i < 2; i++)
 		if (rows.row[i] < table->rows.entries && row_find(table, rows.row[i], key, wanted, out))
@@ -343,6 +337,6 @@ int rl_sources_find(struct rl_sources *sources, const struct rl_limit *limit, co
 		return lru_find(sources->state, &key, out, found, err);
 	rc = table_get(sources, source->family, &table, err);
 	if (!rc)
-		*found = table_find(table, &sources->meta, &key, out);
+		*found = table_find(table, &sources->meta, (enum rl_level)limit->level, &key, out);
 	return rc;
 }

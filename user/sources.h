@@ -12,7 +12,6 @@
 /* One family's part of the table, mapped. */
 struct rl_source_table {
 	struct rl_mapping rows;
-	struct rl_mapping tallies;
 	struct rl_mapping addresses; /* of IPv6 */
 };
 

@@ -58,6 +58,14 @@ static int settle(const struct rl_heads *heads, __u32 slot, __u64 ref, __u32 epo
 	return 0;
 }
 
+/* Is the slot somebody's? The head of one that was given back may be staged still (settle_single). */
+static bool slot_taken(const struct rl_heads *heads, __u32 slot)
+{
+	struct rl_claim claim;
+
+	return bpf_map_lookup_elem(heads->state->map[RL_MAP_SLOTS], &slot, &claim) == 0 && claim.id;
+}
+
 static int finish(const struct rl_heads *heads, struct rl_error *err)
 {
 	int rc = rl_grace_wait(err);
@@ -65,10 +73,38 @@ static int finish(const struct rl_heads *heads, struct rl_error *err)
 	for (__u32 slot = 1; !rc && slot < heads->map.entries; slot++) {
 		__u64 ref = rl_head_read(heads, slot);
 
-		if (rl_ref_before(ref) != rl_ref_after(ref))
+		if (rl_ref_before(ref) == rl_ref_after(ref))
+			continue;
+		if (slot_taken(heads, slot))
 			rc = settle(heads, slot, ref, rl_heads_epoch(heads), err);
+		else
+			rl_head_write(heads, slot, rl_ref(0));
 	}
 	return rc ? rc : unfinished_write(heads, 0, err);
+}
+
+/*
+ * One head alone, a prefix that came or went. No grace period is waited for: a packet of the old epoch that sees it settled
+ * sees one policy all the same, the new one. The head of a prefix that went stays staged: such a packet, which found the
+ * prefix before, still finds its limit there; and who has the slot next writes the head anew.
+ */
+static int settle_single(const struct rl_heads *heads, const struct rl_staged *staged, struct rl_error *err)
+{
+	struct rl_limit limit;
+	int rc = 0;
+
+	if (cell_own(heads, staged->slot, staged->after, &limit)) {
+		rl_head_write(heads, staged->slot, rl_ref(staged->after));
+	} else if (cell_own(heads, staged->slot, staged->before, &limit)) {
+		rc = prefix_leave(heads, &limit, err);
+		if (rc)
+			return rc;
+		rl_claim_free(heads->state, RL_MAP_CELLS, staged->before);
+		for (__u32 i = 0; i < limit.class_count && i < RL_MAX_CLASSES; i++)
+			rl_room_free(heads, limit.class[i].slot);
+		rl_claim_free(heads->state, RL_MAP_SLOTS, staged->slot);
+	}
+	return unfinished_write(heads, 0, err);
 }
 
 int rl_stage_run(const struct rl_heads *heads, const struct rl_staged *staged, size_t count,
@@ -82,6 +118,8 @@ int rl_stage_run(const struct rl_heads *heads, const struct rl_staged *staged, s
 		return rc;
 	for (size_t i = 0; i < count; i++)
 		rl_head_write(heads, staged[i].slot, rl_ref_staged(staged[i].before, staged[i].after, next));
+	if (inserted)
+		rl_heads_split(heads, inserted);
 	if (inserted &&
 	    bpf_map_update_elem(heads->state->map[RL_MAP_POLICY], inserted, &staged[0].slot, BPF_NOEXIST)) {
 		rc = rl_error_set(err, RL_ERROR_KERNEL, errno,
@@ -91,7 +129,10 @@ int rl_stage_run(const struct rl_heads *heads, const struct rl_staged *staged, s
 	}
 	rl_setting_write(&rl_heads_settings(heads)->epoch, next);
 	/* The change is made. Should this fail, the next change does it. */
-	finish(heads, &ignored);
+	if (count == 1)
+		settle_single(heads, staged, &ignored);
+	else
+		finish(heads, &ignored);
 	return 0;
 }
 

@@ -12,6 +12,9 @@
  *     heads                settled, what lost is given back
  *     unfinished = 0
  *
+ * Prefixes come and go like this too, one head alone, so that all sources are asked for anew which limit they are under
+ * (bpf/rl_fast.h) in the moment when that changes; but for the grace period.
+ *
  * Finishing does the same whether the epoch's store came before the kill or not: what is in force stays, the other cell
  * goes. A prefix whose cell in force isn't its own goes with it.
  */

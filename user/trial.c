@@ -15,8 +15,8 @@ static inline __u64 rl_now(void)
 #include "../bpf/rl_job.h"
 #include "../bpf/rl_table.h"
 
-#define COPIES 4	  /* two rows that the source may be in, and two of its neighbourhood */
-#define YEARS  (1U << 29) /* stamps; a debt of a bucket is paid by then, and stamps haven't come round */
+#define COPIES 4	    /* two rows that the source may be in, and two of its neighbourhood */
+#define YEARS  (1ULL << 58) /* ns; nine: a debt of a bucket is paid by then, and stamps haven't come round */
 
 struct copy {
 	__u32 where;
@@ -56,9 +56,9 @@ static inline const struct rl_limit *rl_limit_at(__u32 cell)
 	return other ? &other->limit : NULL;
 }
 
-static inline __u32 rl_cell_of(const struct rl_job *job, __u32 slot)
+static inline __u32 rl_cell_of(__u32 epoch, __u32 slot)
 {
-	(void)job;
+	(void)epoch;
 	return slot;
 }
 
@@ -113,13 +113,6 @@ static inline __u32 *rl_lock_at(__u32 index)
 }
 
 /* Nothing is counted, no limit has a bucket of its own, and the store isn't `lru`. */
-static inline struct rl_row_tally *rl_row_tally_at(__u32 where, __u32 index)
-{
-	(void)where;
-	(void)index;
-	return NULL;
-}
-
 static inline struct rl_limit_count *rl_limit_count_at(__u32 slot)
 {
 	(void)slot;
@@ -158,26 +151,25 @@ static inline int rl_lru_make(const struct rl_source_key *key, const struct rl_s
 static enum rl_reason run(struct rl_job *job, const struct rl_limit *limit, __u64 now)
 {
 	job->now = now;
-	job->count = job->stale_place = 0;
+	job->count = 0;
 	return (enum rl_reason)rl_source_hold(job, limit->slot, limit->level == RL_LEVEL_CLASS);
 }
 
-/* Would the packet fare better so many stamps later? Leaves the copies as they are. */
-static bool is_better(struct rl_job *job, const struct rl_limit *limit, __u64 now, __u32 stamps,
+/* Would the packet fare better so many ns later? Leaves the copies as they are. */
+static bool is_better(struct rl_job *job, const struct rl_limit *limit, __u64 now, __u64 wait,
 		      enum rl_reason reason)
 {
 	const struct copies kept = world.copies;
-	__u64 later = ((now >> RL_GCRA_STAMP) + stamps) << RL_GCRA_STAMP;
-	bool better = run(job, limit, later) != reason;
+	bool better = run(job, limit, now + wait) != reason;
 
 	world.copies = kept;
 	return better;
 }
 
-/* Time alone makes room, at the beginning of a stamp, and doesn't take it away. */
+/* Time alone makes room, and doesn't take it away. */
 static __u64 find_room(struct rl_job *job, const struct rl_limit *limit, __u64 now, enum rl_reason reason)
 {
-	__u32 less = 0, enough = 1;
+	__u64 less = 0, enough = 1;
 
 	while (enough < YEARS && !is_better(job, limit, now, enough, reason)) {
 		less = enough;
@@ -186,14 +178,14 @@ static __u64 find_room(struct rl_job *job, const struct rl_limit *limit, __u64 n
 	if (enough >= YEARS)
 		return RL_TRIAL_NEVER;
 	while (enough - less > 1) {
-		__u32 middle = less + (enough - less) / 2;
+		__u64 middle = less + (enough - less) / 2;
 
 		if (is_better(job, limit, now, middle, reason))
 			enough = middle;
 		else
 			less = middle;
 	}
-	return (((now >> RL_GCRA_STAMP) + enough) << RL_GCRA_STAMP) - now;
+	return enough;
 }
 
 static void world_open(const struct rl_snapshot *snapshot, const struct rl_limit *limit,

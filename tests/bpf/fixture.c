@@ -596,7 +596,7 @@ bool fixture_source(const struct fixture *fx, const struct rl_limit *limit, cons
 		memcpy(key.addr, prefix.addr, sizeof(key.addr));
 		return !bpf_map_lookup_elem(fx->state.map[RL_MAP_SOURCES], &key, out);
 	}
-	return native_find(&fx->state, &fx->table, limit->id, prefix.family, prefix.addr, out);
+	return native_find(&fx->state, &fx->table, limit, prefix.family, prefix.addr, out);
 }
 
 void fixture_expect_source_at(int line, const struct fixture *fx, const struct rl_limit *limit,

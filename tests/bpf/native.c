@@ -28,12 +28,12 @@ static bool same_address(const struct rl_state *state, __u8 family, __u32 row, _
 	return address.at[place].limit_id == limit_id && !memcmp(address.at[place].addr, addr, 16);
 }
 
-bool native_find(const struct rl_state *state, const struct rl_table *table, __u32 limit_id, __u8 family,
-		 const __u8 *addr, struct rl_source *out)
+bool native_find(const struct rl_state *state, const struct rl_table *table, const struct rl_limit *limit,
+		 __u8 family, const __u8 *addr, struct rl_source *out)
 {
-	__u64 key = family == 4 ? rl_table_key4(limit_id, addr) : rl_table_key6(table, limit_id, addr);
-	struct rl_rows rows = rl_table_rows(table, table->regions, key);
-	struct rl_row_tally tally;
+	__u64 number = rl_table_number(table, family, addr), key = rl_table_key(limit->id, number);
+	struct rl_rows rows = rl_table_rows(table, table->regions,
+					    rl_table_spot((enum rl_level)limit->level, limit->id, number));
 	struct rl_row row;
 	int found = 0;
 
@@ -41,11 +41,10 @@ bool native_find(const struct rl_state *state, const struct rl_table *table, __u
 		read_row(state, family == 4 ? RL_MAP_ROWS4 : RL_MAP_ROWS6, rows.row[i], &row);
 		for (__u32 place = 0; place < RL_ROW; place++) {
 			if (row.key[place] != key ||
-			    !same_address(state, family, rows.row[i], place, limit_id, addr))
+			    !same_address(state, family, rows.row[i], place, limit->id, addr))
 				continue;
-			read_row(state, family == 4 ? RL_MAP_TALLY4 : RL_MAP_TALLY6, rows.row[i], &tally);
 			*out = (struct rl_source){
-			    .key = key, .buckets = row.buckets[place], .tally = tally.at[place]};
+			    .key = key, .buckets = row.buckets[place], .tally = row.tally[place]};
 			found++;
 		}
 	}

@@ -10,8 +10,8 @@
 #include "../../user/state.h"
 
 /* The source's place under the limit, its address cut already. False where it has none. Asserts that it has but one. */
-bool native_find(const struct rl_state *state, const struct rl_table *table, __u32 limit_id, __u8 family,
-		 const __u8 *addr, struct rl_source *out);
+bool native_find(const struct rl_state *state, const struct rl_table *table, const struct rl_limit *limit,
+		 __u8 family, const __u8 *addr, struct rl_source *out);
 
 /* How many places of a family's rows are taken. */
 __u64 native_taken(const struct rl_state *state, const struct rl_table *table, __u8 family);

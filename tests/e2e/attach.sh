@@ -312,7 +312,7 @@ test_the_table_of_sources_is_sized_at_attach() {
 	local map
 	net_make
 	expect 0 agent attach --max-sources 5k "$DEV"
-	for map in rows4 rows6 address6 tally4 tally6; do
+	for map in rows4 rows6 address6; do
 		assert_eq "rows of $map" "$(entries_of $map)" 1024
 	done
 	assert_eq "locks" "$(entries_of locks)" $((2 * 4 + 32))

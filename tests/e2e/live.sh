@@ -244,8 +244,9 @@ neighbours_are_found() { # COMMAND OF THE AGENT...
 	stats
 	arp=$(device .reasons.not_ip) nd=$(device .reasons.neighbour_discovery)
 	note "$arp ARP, $nd ND, $(device .reasons.allowed) allowed, $(device .dropped.packets) dropped"
-	assert_between "ARP frames" "$arp" 10 10000
-	assert_between "ND packets" "$nd" 10 10000
+	# Six times all was forgotten; what one end asks may tell it to the other too.
+	assert_between "ARP frames" "$arp" 6 10000
+	assert_between "ND packets" "$nd" 6 10000
 	[ "$(device .dropped.packets)" -gt 1000 ] || fail "hardly anything was dropped"
 }
 

@@ -11,6 +11,7 @@ struct scenario {
 	const char *name;
 	const char *claim;
 	__u8 family;
+	__u8 paths;	 /* enum world_path, as bits */
 	bool counts;	 /* tallies are of interest: no packet reads them, so elsewhere they are no points */
 	int preemptions; /* up to so many, in every order */
 	void (*policy)(void);

@@ -144,7 +144,9 @@ static void access_shared(const volatile void *address, size_t size, bool writes
 
 static bool is_shared(const volatile void *address)
 {
-	return self.running && (__u64)address - (__u64)self.what->shared < self.what->size;
+	__u64 offset = (__u64)address - (__u64)self.what->shared;
+
+	return self.running && offset < self.what->size && !(self.what->apart && self.what->apart(offset));
 }
 
 static void access_plain(const volatile void *address, size_t size, bool writes)

@@ -33,7 +33,8 @@ struct schedule_case {
 	bool (*check)(char text[SCHEDULE_TEXT]);		   /* false: broken, and text says what */
 	void (*describe)(size_t offset, char text[SCHEDULE_TEXT]); /* of the shared memory */
 	void *shared;
-	size_t size; /* at most SCHEDULE_SHARED */
+	size_t size;		      /* at most SCHEDULE_SHARED */
+	bool (*apart)(size_t offset); /* is this word of it no matter to the case? NULL: none is */
 };
 #define SCHEDULE_SHARED 8192
 

@@ -26,9 +26,9 @@ static inline const struct rl_limit *rl_limit_at(__u32 cell)
 
 #include "../../bpf/rl_ref.h"
 
-static inline __u32 rl_cell_of(const struct rl_job *job, __u32 slot)
+static inline __u32 rl_cell_of(__u32 epoch, __u32 slot)
 {
-	return slot ? rl_ref_cell(*(const volatile __u64 *)&world.head[slot], job->epoch) : 0;
+	return slot ? rl_ref_cell(*(const volatile __u64 *)&world.head[slot], epoch) : 0;
 }
 
 static inline const struct rl_settings *rl_settings_at(void)
@@ -62,11 +62,6 @@ static inline struct rl_row_address *rl_row_address_at(__u32 index)
 	return &world.address[row_of(index)];
 }
 
-static inline struct rl_row_tally *rl_row_tally_at(__u32 where, __u32 index)
-{
-	return where == RL_AT_GROUPS ? NULL : &world.tally[row_of(index)];
-}
-
 static inline __u32 *rl_lock_at(__u32 index)
 {
 	return &world.lock[index];
@@ -86,7 +81,7 @@ static inline struct rl_device_count *rl_device_count_at(__u32 device)
 static inline const struct rl_device *rl_device_at(__u32 device)
 {
 	(void)device;
-	return NULL;
+	return &world_device;
 }
 
 static inline struct rl_source *rl_nd_at(__u32 device)
@@ -102,8 +97,11 @@ static inline const struct rl_limit *rl_nd_budget(void)
 
 static inline __u32 rl_slot_of(const struct rl_packet *packet)
 {
-	(void)packet;
-	return SLOT_SOURCE;
+	int i = 0;
+
+	while (memcmp(packet->src, world_source[i].addr, sizeof(packet->src)) != 0)
+		i++;
+	return *(const volatile __u32 *)&world.policy[i];
 }
 
 static inline int rl_lru_used(void)

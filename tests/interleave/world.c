@@ -21,13 +21,16 @@ struct world world;
 struct rl_limit world_limits[2 * SLOTS];
 struct rl_table world_table = {.seed = {0x6a09e667f3bcc908, 0xbb67ae8584caa73b}, .regions = 1};
 __u32 world_rows[2];
+struct rl_device world_device;
 struct world_source world_source[WORLD_SOURCES];
 struct world_packet world_packet[WORLD_PACKETS];
 int world_packets;
+__u64 world_fast;
 
 _Static_assert(sizeof(struct world) <= SCHEDULE_SHARED, "the world is what CPUs share");
 
 static const struct subject *under_test;
+static enum world_path way;
 static struct rl_job jobs[SCHEDULE_CPUS];
 
 static __u32 id_of(enum world_slot slot)
@@ -56,27 +59,31 @@ static void source_make(__u8 family, __u32 n, struct world_source *out)
 		out->addr[1] = (__u8)(n >> 16);
 		out->addr[2] = (__u8)(n >> 8);
 		out->addr[3] = (__u8)n;
-		out->key = rl_table_key4(id_of(SLOT_SOURCE), out->addr);
-		return;
+	} else {
+		out->addr[0] = 0x20;
+		out->addr[5] = (__u8)(n >> 16);
+		out->addr[6] = (__u8)(n >> 8);
+		out->addr[7] = (__u8)n;
 	}
-	out->addr[0] = 0x20;
-	out->addr[5] = (__u8)(n >> 16);
-	out->addr[6] = (__u8)(n >> 8);
-	out->addr[7] = (__u8)n;
-	out->key = rl_table_key6(&world_table, id_of(SLOT_SOURCE), out->addr);
+	out->number = rl_table_number(&world_table, family, out->addr);
 }
 
-static void frame_make(__u8 family, struct world_source *source)
+static void frame_make(__u8 family, enum world_path path, struct world_source *source)
 {
 	uint8_t frame[RL_FRAME_MAX];
 	char text[INET6_ADDRSTRLEN];
-	struct rl_frame_spec spec = {.src = text};
+	struct rl_frame_spec spec = {.src = text, .version = path == PATH_GENERAL ? 15 : 0};
 
 	inet_ntop(family == 4 ? AF_INET : AF_INET6, source->addr, text, sizeof(text));
 	source->len = (__u32)rl_frame_build(&spec, frame, sizeof(frame));
-	if (source->len > sizeof(source->frame))
+	if (source->len > sizeof(source->frame[path]))
 		abort();
-	memcpy(source->frame, frame, source->len);
+	memcpy(source->frame[path], frame, source->len);
+}
+
+static __u64 key_of(int source, enum world_slot slot)
+{
+	return rl_table_key(id_of(slot), world_source[source].number);
 }
 
 /* Sources that all belong to the same two rows, in this order. */
@@ -84,26 +91,33 @@ static void sources_make(__u8 family)
 {
 	int found = 0;
 
-	for (__u32 n = 1; found < WORLD_SOURCES; n++) {
+	for (__u32 n = 256; found < WORLD_SOURCES; n++) {
 		struct world_source *source = &world_source[found];
 		struct rl_rows rows;
 
 		source_make(family, n, source);
-		rows = rl_table_rows(&world_table, world_table.regions, source->key);
+		rows = rl_table_rows(&world_table, world_table.regions, source->number);
 		if (!found)
 			memcpy(world_rows, rows.row, sizeof(world_rows));
 		if (memcmp(world_rows, rows.row, sizeof(world_rows)) != 0)
 			continue;
-		frame_make(family, source);
 		found++;
 	}
+	world_source[NEIGHBOUR] = world_source[0];
+	world_source[NEIGHBOUR].addr[family == 6 ? 15 : 3] = 1;
+	for (int i = 0; i < WORLD_SOURCES; i++)
+		for (enum world_path path = PATH_GENERAL; path < PATHS; path++)
+			frame_make(family, path, &world_source[i]);
 }
 
 /* --- the policy --- */
 
-void world_open(__u8 family, const struct subject *subject)
+void world_open(__u8 family, enum world_path path, const struct subject *subject)
 {
 	under_test = subject;
+	way = path;
+	world_fast = 0;
+	world_device = (struct rl_device){.flags = RL_DEVICE_ATTACHED};
 	memset(world_limits, 0, sizeof(world_limits));
 	sources_make(family);
 }
@@ -118,6 +132,10 @@ static struct rl_target target_of(enum world_slot slot)
 	}
 	if (slot == SLOT_NEW)
 		target.kind = RL_TARGET_NEW;
+	if (slot == SLOT_DEVICE) {
+		target.kind = RL_TARGET_DEVICE;
+		strcpy(target.name, "eth0");
+	}
 	return target;
 }
 
@@ -138,6 +156,8 @@ void world_limit(enum world_slot slot, int version, __u64 packets_per_hour, __u6
 	}
 	if (slot == SLOT_TENANT)
 		world_limits[cell_of(SLOT_SOURCE, 0)].tenant = SLOT_TENANT;
+	if (slot == SLOT_DEVICE)
+		world_device.limit = SLOT_DEVICE;
 }
 
 /* --- the beginning --- */
@@ -149,11 +169,15 @@ void world_begin(void)
 	world.clock = WORLD_START;
 	world.settings.when_full = RL_FULL_CLOSED;
 	for (enum world_slot slot = SLOT_SOURCE; slot < SLOTS; slot++) {
-		if (!world_limits[cell_of(slot, 0)].id)
+		if (!world_limits[cell_of(slot, 0)].id || slot == SLOT_INNER)
 			continue;
 		world.head[slot] = rl_ref(cell_of(slot, 0));
 		world.own[slot].key = id_of(slot);
+		if (way == PATH_FAST && (slot == SLOT_TENANT || slot == SLOT_DEVICE))
+			world_charge(&world.own[slot].buckets, slot, WORLD_START, WORLD_START);
 	}
+	for (int i = 0; i < WORLD_SOURCES; i++)
+		world.policy[i] = SLOT_SOURCE;
 	if (world.head[SLOT_NEW])
 		world.settings.fresh = SLOT_NEW;
 }
@@ -165,7 +189,6 @@ void world_charge(struct rl_buckets *buckets, enum world_slot slot, __u64 charge
 	buckets->version = rl_bucket_version(limit);
 	buckets->word[RL_PACKETS] = rl_gcra_time(&limit->rate[RL_PACKETS], full) | rl_gcra_tag(limit->gen);
 	buckets->stamp = (__u32)(charged >> RL_GCRA_STAMP);
-	buckets->full = (__u32)(full >> RL_GCRA_STAMP) + 1;
 }
 
 void world_settle(int i, int source, __u64 charged, __u64 full)
@@ -173,12 +196,13 @@ void world_settle(int i, int source, __u64 charged, __u64 full)
 	const struct rl_limit *limit = world_version(SLOT_SOURCE, 0);
 	struct rl_row *row = &world.row[i / RL_ROW];
 
-	row->key[i % RL_ROW] = source < 0 ? 1 + (__u64)i : world_source[source].key;
+	row->key[i % RL_ROW] = source < 0 ? 1 + (__u64)i : key_of(source, SLOT_SOURCE);
 	if (source >= 0) {
 		world.address[i / RL_ROW].at[i % RL_ROW].limit_id = limit->id;
 		memcpy(world.address[i / RL_ROW].at[i % RL_ROW].addr, world_source[source].addr, 16);
 	}
 	world_charge(&row->buckets[i % RL_ROW], SLOT_SOURCE, charged, full);
+	row->buckets[i % RL_ROW].known = rl_known(0, row->key[i % RL_ROW]);
 }
 
 void world_occupy(int from)
@@ -195,12 +219,19 @@ void world_offer(int source, int count)
 	struct rl_job *job = &jobs[schedule_cpu()];
 
 	while (count--) {
-		enum rl_reason reason = under_test->packet(job, from->frame, from->len);
+		struct world_packet packet = {
+		    .cpu = schedule_cpu(), .source = source, .epoch = world.settings.epoch};
 
+		memset(job, 0xa5, sizeof(*job)); /* of any content */
+		job->count = 0;			 /* rl_fast.h leaves it alone */
+		packet.reason = under_test->packet(job, from->frame[way], from->len);
+		packet.now = job->now;
+		packet.fast = !job->count;
+		packet.slot = packet.fast ? job->level[0].slot : job->hold[0].slot;
+		world_fast += packet.fast;
 		if (world_packets == WORLD_PACKETS)
 			abort();
-		world_packet[world_packets++] = (struct world_packet){
-		    .cpu = schedule_cpu(), .source = source, .now = job->now, .reason = reason};
+		world_packet[world_packets++] = packet;
 	}
 }
 
@@ -210,10 +241,34 @@ void world_wait(__u64 ns)
 	world.clock += ns;
 }
 
-void world_switch(enum world_slot slot)
+static void set(__u32 *word, __u32 value)
+{
+	schedule_before_write(word, sizeof(*word));
+	*word = value;
+}
+
+static void set_head(enum world_slot slot, __u64 ref)
 {
 	schedule_before_write(&world.head[slot], sizeof(world.head[slot]));
-	world.head[slot] = rl_ref(cell_of(slot, 1));
+	world.head[slot] = ref;
+}
+
+void world_switch(enum world_slot slot)
+{
+	set_head(slot, rl_ref(cell_of(slot, 1)));
+}
+
+void world_enter(int source)
+{
+	__u32 around = cell_of(SLOT_SOURCE, 0), inner = cell_of(SLOT_INNER, 0),
+	      next = world.settings.epoch + 1;
+
+	set_head(SLOT_INNER, rl_ref_staged(around, inner, next));
+	if (source == NEIGHBOUR)
+		set(&world.settings.split, 1);
+	set(&world.policy[source], SLOT_INNER);
+	set(&world.settings.epoch, next);
+	set_head(SLOT_INNER, rl_ref(inner));
 }
 
 /* --- what became of it --- */
@@ -235,11 +290,12 @@ int world_passed(int source)
 /* The source's place, 0 to 15, or -1; and how many it has. */
 static int place_of(int source, int *places)
 {
+	__u64 key = key_of(source, world.policy[source]);
 	int found = -1;
 
 	*places = 0;
 	for (int i = 0; i < 2 * RL_ROW; i++) {
-		if (world.row[i / RL_ROW].key[i % RL_ROW] != world_source[source].key)
+		if (world.row[i / RL_ROW].key[i % RL_ROW] != key)
 			continue;
 		found = i;
 		++*places;
@@ -258,12 +314,12 @@ const struct rl_tally *world_tally(int source)
 {
 	int places, place = place_of(source, &places);
 
-	return place < 0 ? NULL : &world.tally[place / RL_ROW].at[place % RL_ROW];
+	return place < 0 ? NULL : &world.row[place / RL_ROW].tally[place % RL_ROW];
 }
 
 static const struct rl_limit *in_force(enum world_slot slot)
 {
-	return &world_limits[rl_ref_cell(world.head[slot], 0)];
+	return &world_limits[rl_ref_cell(world.head[slot], world.settings.epoch)];
 }
 
 /* In the order of their clocks: charged with the same packets in any other one, a bucket owes as much or more. */
@@ -296,10 +352,10 @@ __u64 world_ideal(int source, enum world_slot slot, __u64 tat)
 
 __u64 world_owed(const struct rl_buckets *buckets, enum world_slot slot)
 {
-	const struct rl_rate *rate = &in_force(slot)->rate[RL_PACKETS];
+	const struct rl_limit *limit = in_force(slot);
 	struct rl_bucket seen = rl_bucket_load(buckets, RL_PACKETS);
 
-	return seen.word ? rl_gcra_debt(&seen, rate->shift, rate->owed, world.clock) >> rate->shift : 0;
+	return rl_gcra_owes(limit, RL_PACKETS, &seen, world.clock) >> limit->rate[RL_PACKETS].shift;
 }
 
 static const char *buckets_part(size_t offset)
@@ -308,7 +364,14 @@ static const char *buckets_part(size_t offset)
 		return offset < sizeof(__u64) ? "the word of packets" : "the word of bytes";
 	if (offset < offsetof(struct rl_buckets, stamp))
 		return "the version";
-	return offset < offsetof(struct rl_buckets, full) ? "the stamp" : "when it is full";
+	return offset < offsetof(struct rl_buckets, known) ? "the stamp" : "known";
+}
+
+bool world_is_tally(size_t offset)
+{
+	size_t in = offset - offsetof(struct world, row);
+
+	return in < sizeof(world.row) && in % sizeof(struct rl_row) >= offsetof(struct rl_row, tally);
 }
 
 static void describe_row(size_t offset, char text[SCHEDULE_TEXT])
@@ -316,7 +379,9 @@ static void describe_row(size_t offset, char text[SCHEDULE_TEXT])
 	size_t row = offset / sizeof(struct rl_row), in = offset % sizeof(struct rl_row),
 	       buckets = in - offsetof(struct rl_row, buckets);
 
-	if (in < offsetof(struct rl_row, buckets))
+	if (in >= offsetof(struct rl_row, tally))
+		strcpy(text, "a tally");
+	else if (in < offsetof(struct rl_row, buckets))
 		snprintf(text, SCHEDULE_TEXT, "the key of place %zu", row * RL_ROW + in / sizeof(__u64));
 	else
 		snprintf(text, SCHEDULE_TEXT, "%s of place %zu",
@@ -330,8 +395,10 @@ void world_describe(size_t offset, char text[SCHEDULE_TEXT])
 		strcpy(text, "the clock");
 	else if (offset < offsetof(struct world, head))
 		strcpy(text, "the settings");
-	else if (offset < offsetof(struct world, lock))
+	else if (offset < offsetof(struct world, policy))
 		strcpy(text, "a head");
+	else if (offset < offsetof(struct world, lock))
+		strcpy(text, "the policy");
 	else if (offset < offsetof(struct world, own))
 		strcpy(text, "a lock");
 	else if (offset < offsetof(struct world, row))
@@ -340,5 +407,5 @@ void world_describe(size_t offset, char text[SCHEDULE_TEXT])
 	else if (offset < offsetof(struct world, address))
 		describe_row(offset - offsetof(struct world, row), text);
 	else
-		strcpy(text, offset < offsetof(struct world, tally) ? "an address" : "a tally");
+		strcpy(text, "an address");
 }

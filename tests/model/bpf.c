@@ -48,8 +48,7 @@ __attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *for
 /* As user/loader.c sizes them, but for what only takes the kernel time to make. */
 static void size_maps(struct rl_xdp *skel)
 {
-	struct bpf_map *const rows[] = {skel->maps.rl_rows4, skel->maps.rl_rows6, skel->maps.rl_address6,
-					skel->maps.rl_tally4, skel->maps.rl_tally6};
+	struct bpf_map *const rows[] = {skel->maps.rl_rows4, skel->maps.rl_rows6, skel->maps.rl_address6};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		bpf_map__set_max_entries(rows[i], REGIONS * RL_REGION_ROWS);

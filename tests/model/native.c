@@ -16,9 +16,9 @@ static inline const struct rl_limit *rl_limit_at(__u32 cell)
 	return cell ? &native.limit[cell] : NULL;
 }
 
-static inline __u32 rl_cell_of(const struct rl_job *job, __u32 slot)
+static inline __u32 rl_cell_of(__u32 epoch, __u32 slot)
 {
-	(void)job;
+	(void)epoch;
 	return slot;
 }
 
@@ -47,11 +47,6 @@ static inline struct rl_row *rl_row_at(__u32 where, __u32 index)
 static inline struct rl_row_address *rl_row_address_at(__u32 index)
 {
 	return &native.address[index];
-}
-
-static inline struct rl_row_tally *rl_row_tally_at(__u32 where, __u32 index)
-{
-	return where == RL_AT_GROUPS ? NULL : &native.tally[where == RL_AT_ROWS6][index];
 }
 
 static inline __u32 *rl_lock_at(__u32 index)
@@ -97,7 +92,7 @@ static inline int rl_lru_used(void)
 /* The source's place, or the free one where it belongs. */
 static struct native_lru *lru_place(const struct rl_source_key *key)
 {
-	__u64 hash = rl_table_key6(&native.table, key->limit_id, key->addr);
+	__u64 hash = rl_table_number(&native.table, 6, key->addr) ^ rl_table_mix(key->limit_id);
 
 	for (__u32 i = 0; i < LRU_PLACES; i++) {
 		struct native_lru *place = &native.lru[(hash + i) % LRU_PLACES];
@@ -195,7 +190,9 @@ static void native_reset(struct backend *backend)
 	(void)backend;
 	memset(native.limit_count, 0, sizeof(native.limit_count));
 	memset(native.device_count, 0, sizeof(native.device_count));
-	memset(native.tally, 0, sizeof(native.tally));
+	for (int family = 0; family < 2; family++)
+		for (int row = 0; row < ROWS; row++)
+			memset(native.rows[family][row].tally, 0, sizeof(native.rows[family][row].tally));
 	for (int i = 0; i < SLOTS; i++)
 		native.own[i].tally = none;
 	for (int i = 0; i < LRU_PLACES; i++)
@@ -217,12 +214,12 @@ static void native_device_count(struct backend *backend, unsigned int device, st
 
 static void table_tally(const struct rl_source_key *key, struct rl_tally *out)
 {
+	__u64 number = rl_table_number(&native.table, key->family, key->addr);
 	__u32 where = key->family == 4 ? RL_AT_ROWS4 : RL_AT_ROWS6, row, place;
-	__u64 hash = rl_source_hash(key);
-	struct rl_rows rows = rl_table_rows(&native.table, native.table.regions, hash);
+	struct rl_rows rows = rl_table_rows(&native.table, native.table.regions, number);
 
-	if (rl_rows_find(where, &rows, hash, &row, &place))
-		*out = native.tally[where == RL_AT_ROWS6][row].at[place];
+	if (rl_rows_find(where, &rows, rl_table_key(key->limit_id, number), key, &row, &place))
+		*out = native.rows[where == RL_AT_ROWS6][row].tally[place];
 }
 
 static bool native_tally(struct backend *backend, const struct rl_target *target,

@@ -200,6 +200,11 @@ static void settle(void)
 		native.device[DEVICE_FIRST + i].limit = native_find(&target, NULL);
 	}
 	memset(native.match, 0, sizeof(native.match));
+	native.settings.epoch++;
+	for (const struct rl_limit *limit = native.exact + 1; limit < native.exact + native.slots; limit++)
+		if (limit->id && limit->target.prefix.family == 6 &&
+		    limit->target.prefix.prefixlen > RL_PREFIX_FAMILY_BITS + 64)
+			native.settings.split = 1;
 }
 
 /* --- changes --- */

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rl_fast.h - the common packet, in a few dozen nanoseconds: its source has a place in the table, and the limits on it, on
+ * its tenant and on its device are plain. Everything else is left to rl_admit.h, untouched. Compiles on both sides.
+ *
+ * Two things make it fast:
+ *   - the policy isn't asked. A place says which limit it belongs to (rl_buckets.version), and in which epoch of the policy a
+ *     packet of its source was last found to be that limit's (rl_buckets.known). Which limit a source is under changes only
+ *     with an epoch: who adds or removes a prefix starts one after it has done so;
+ *   - nothing goes through memory: no list of what the packet is held to, one look at each of three levels, three swaps.
+ *
+ * What is decided, charged and counted is what rl_admit.h would have decided, charged and counted.
+ *
+ * The includer defines what rl_sources.h and rl_admit.h ask for.
+ */
+#ifndef RL_FAST_H
+#define RL_FAST_H
+
+#include "rl_count.h"
+#include "rl_sources.h"
+
+#define RL_NOT_FAST (-1)
+
+/* Where the source has its place in the table. */
+struct rl_fast_place {
+	__u32 where; /* enum rl_where */
+	__u32 row;
+	__u32 at;
+	__u32 number; /* the lower half of its key */
+};
+
+/* The packet's priority: its limit's, or its tenant's, or normal. */
+RL_INLINE __u8 rl_priority_of(const struct rl_limit *limit, const struct rl_limit *tenant)
+{
+	if (limit && limit->priority < RL_PRIORITIES)
+		return limit->priority;
+	if (tenant && tenant->priority < RL_PRIORITIES)
+		return tenant->priority;
+	return RL_PRIORITY_NORMAL;
+}
+
+/* What a bucket keeps for packets of a higher priority. */
+RL_INLINE __u64 rl_rate_kept(const struct rl_rate *rate, __u32 priority)
+{
+	switch (priority) {
+	case RL_PRIORITY_NORMAL:
+		return rate->kept[RL_PRIORITY_NORMAL];
+	case RL_PRIORITY_LOW:
+		return rate->kept[RL_PRIORITY_LOW];
+	default:
+		return 0;
+	}
+}
+
+/* The limit holds each address to a bucket of its own, and to nothing but that. */
+RL_INLINE int rl_limit_plain(const struct rl_limit *limit, __u8 family)
+{
+	return limit->action == RL_ACTION_LIMIT && !limit->flags && !limit->class_count &&
+	       !limit->cost_count && limit->bits[family == 6] == (family == 4 ? 32 : 64);
+}
+
+/* It holds nothing back: it is there to count, or for its priority, reserve or classes. */
+RL_INLINE int rl_limit_unrated(const struct rl_limit *limit)
+{
+	return !limit->rate[RL_PACKETS].mult && !limit->rate[RL_BYTES].mult;
+}
+
+/* Is the source at this place known to be under the limit that the place belongs to, in this epoch? */
+RL_INLINE int rl_fast_known(const struct rl_buckets *buckets, __u64 key, __u32 epoch)
+{
+	return *(const volatile __u32 *)&buckets->known == rl_known(epoch, key);
+}
+
+/* The limit that the source at this place is known to be under; NULL: it isn't, or not any more. */
+RL_INLINE const struct rl_limit *rl_fast_limit(const struct rl_buckets *buckets, __u64 key, __u32 epoch)
+{
+	if (!rl_fast_known(buckets, key, epoch))
+		return 0;
+	return rl_limit_in(epoch, (__u32)(*(const volatile __u64 *)&buckets->version >> 48));
+}
+
+/*
+ * The place of a known source, looked for by its address alone: by the lower half of the key. It may have others, which
+ * limits that it was under before left. RL_ROW: none.
+ */
+RL_FUNCTION __u32 rl_fast_find(const struct rl_row *row, __u32 number, __u32 epoch)
+{
+	if (!row)
+		return RL_ROW; /* never so: said for the verifier */
+	for (__u32 i = 0; i < RL_ROW; i++) {
+		__u64 key = *(const volatile __u64 *)&row->key[i];
+
+		if ((__u32)key == number && rl_fast_known(&row->buckets[i], key, epoch))
+			return i;
+	}
+	return RL_ROW;
+}
+
+/* The source's number (rl_table_number), of the default granularity. */
+RL_INLINE __u64 rl_fast_number(const struct rl_packet *packet)
+{
+	__u8 cut[16] = {};
+
+	if (packet->family == 4)
+		return rl_table_be32(packet->src);
+	__builtin_memcpy(cut, packet->src, 8);
+	return rl_table_number(rl_table_at(), 6, cut);
+}
+
+/* IPv6 is found by a hash: is it the very source? */
+RL_INLINE int rl_fast_matches(const struct rl_packet *packet, __u32 row, __u32 at)
+{
+	const struct rl_row_address *address;
+
+	if (packet->family == 4)
+		return 1;
+	address = rl_row_address_at(row);
+	return address && rl_table_be64(address->at[at].addr) == rl_table_be64(packet->src) &&
+	       !rl_table_be64(address->at[at].addr + 8);
+}
+
+/* Look for a known source in both of its rows. False: it isn't there. */
+RL_FUNCTION int rl_fast_locate(const struct rl_packet *packet, __u32 epoch, struct rl_fast_place *out)
+{
+	struct rl_rows rows;
+	__u64 number;
+
+	if (!packet || !out)
+		return 0; /* never so: said for the verifier */
+	number = rl_fast_number(packet);
+	rows = rl_table_rows(rl_table_at(), rl_table_at()->regions, number);
+	out->number = (__u32)number;
+	out->where = packet->family == 4 ? RL_AT_ROWS4 : RL_AT_ROWS6;
+	out->row = rows.row[0];
+	out->at = rl_fast_find(rl_row_at(out->where, out->row), (__u32)number, epoch);
+	if (out->at >= RL_ROW) {
+		out->row = rows.row[1];
+		out->at = rl_fast_find(rl_row_at(out->where, out->row), (__u32)number, epoch);
+	}
+	return out->at < RL_ROW && rl_fast_matches(packet, out->row, out->at & (RL_ROW - 1));
+}
+
+/* What the packet costs, in bucket time: plain limits have no costs of their own. */
+RL_INLINE __u64 rl_fast_cost(const struct rl_job *job, const struct rl_rate *rate, enum rl_unit unit)
+{
+	return rl_gcra_cost(rate, unit == RL_BYTES ? job->len : 1);
+}
+
+/* Would one unit admit the packet? ADMIT, REJECT, or anything else: not for here. */
+RL_INLINE enum rl_gcra_verdict rl_unit_ask(const struct rl_buckets *buckets, const struct rl_limit *limit,
+					   const struct rl_job *job, struct rl_tier *level, enum rl_unit unit)
+{
+	const struct rl_rate *rate = &limit->rate[unit];
+	struct rl_gcra_result result;
+	struct rl_bucket seen;
+
+	level->next[unit] = 0;
+	if (!rate->mult)
+		return RL_GCRA_ADMIT;
+	seen = rl_bucket_load(buckets, unit);
+	if (!seen.word || !rl_gcra_present(limit, &seen))
+		return RL_GCRA_REPAIR;
+	result = rl_gcra_decide(limit, unit, &seen, rl_fast_cost(job, rate, unit),
+				rl_rate_kept(rate, job->priority), job->now);
+	level->seen[unit] = seen.word;
+	level->next[unit] = result.next;
+	return result.verdict;
+}
+
+/* Would the level admit the packet? As above. Buckets that have to be brought up to date first aren't for here. */
+RL_INLINE enum rl_gcra_verdict rl_tier_ask(const struct rl_buckets *buckets, const struct rl_limit *limit,
+					   const struct rl_job *job, struct rl_tier *level)
+{
+	enum rl_gcra_verdict verdict;
+
+	level->slot = limit->slot;
+	level->next[RL_PACKETS] = level->next[RL_BYTES] = 0;
+	level->left[RL_PACKETS] = level->left[RL_BYTES] = 0;
+	if (rl_limit_unrated(limit))
+		return RL_GCRA_ADMIT;
+	if (!rl_buckets_present(buckets, limit, job->now, RL_BUCKET_SAFE))
+		return RL_GCRA_REPAIR;
+	verdict = rl_unit_ask(buckets, limit, job, level, RL_PACKETS);
+	return verdict == RL_GCRA_ADMIT ? rl_unit_ask(buckets, limit, job, level, RL_BYTES) : verdict;
+}
+
+/* Charge one unit of a level that would admit the packet. Another CPU may have been faster: then it is decided anew. */
+RL_INLINE enum rl_gcra_verdict rl_unit_charge(const struct rl_place *place, const struct rl_limit *limit,
+					      const struct rl_job *job, struct rl_tier *level,
+					      enum rl_unit unit)
+{
+	const struct rl_rate *rate = &limit->rate[unit];
+	__u64 left = level->next[unit];
+
+	if (!left)
+		return RL_GCRA_ADMIT;
+	if (!rl_place_holds(place) ||
+	    !rl_bucket_store(place->buckets, unit, level->seen[unit], left, job->now))
+		left = rl_bucket_charge(place, limit, unit, rl_fast_cost(job, rate, unit),
+					rl_rate_kept(rate, job->priority), job->now);
+	if (rl_bucket_verdict(left) == RL_GCRA_ADMIT)
+		level->left[unit] = left;
+	return rl_bucket_verdict(left);
+}
+
+/* Charge a level, in all its units. */
+RL_INLINE enum rl_gcra_verdict rl_tier_charge(const struct rl_place *place, const struct rl_limit *limit,
+					      const struct rl_job *job, struct rl_tier *level)
+{
+	enum rl_gcra_verdict verdict = rl_unit_charge(place, limit, job, level, RL_PACKETS);
+
+	return verdict == RL_GCRA_ADMIT ? rl_unit_charge(place, limit, job, level, RL_BYTES) : verdict;
+}
+
+/* Give back what a level was charged. Rare, hence a function of its own. */
+RL_FUNCTION int rl_tier_refund(struct rl_buckets *buckets, const __u64 *key, const struct rl_limit *limit,
+			       const struct rl_job *job, __u32 i)
+{
+	struct rl_place place = {.buckets = buckets, .key = key};
+	const struct rl_tier *level;
+
+	if (!buckets || !key || !limit || !job || i >= RL_FAST_LEVELS)
+		return 0; /* never so: said for the verifier */
+	level = &job->level[i];
+	place.whose = level->whose;
+	if (level->left[RL_PACKETS])
+		rl_bucket_refund(&place, limit, RL_PACKETS,
+				 rl_fast_cost(job, &limit->rate[RL_PACKETS], RL_PACKETS),
+				 level->left[RL_PACKETS]);
+	if (level->left[RL_BYTES])
+		rl_bucket_refund(&place, limit, RL_BYTES, rl_fast_cost(job, &limit->rate[RL_BYTES], RL_BYTES),
+				 level->left[RL_BYTES]);
+	return 0;
+}
+
+/* The source's level, whose place was found. Functions of their own: the verifier then looks at each once. */
+RL_FUNCTION int rl_source_ask(struct rl_job *job, const struct rl_buckets *buckets,
+			      const struct rl_limit *limit)
+{
+	if (!job || !buckets || !limit)
+		return RL_GCRA_REPAIR; /* never so: said for the verifier */
+	return rl_tier_ask(buckets, limit, job, &job->level[0]);
+}
+
+RL_FUNCTION int rl_source_charge(struct rl_job *job, struct rl_buckets *buckets, const __u64 *key,
+				 const struct rl_limit *limit)
+{
+	struct rl_place place = {.buckets = buckets, .key = key};
+
+	if (!job || !buckets || !key || !limit)
+		return RL_GCRA_CONTENDED; /* never so: said for the verifier */
+	place.whose = job->level[0].whose;
+	return rl_tier_charge(&place, limit, job, &job->level[0]);
+}
+
+/* A tenant's or a device's level, whose bucket is the limit's own. Without a limit it admits all. */
+RL_FUNCTION int rl_own_ask(struct rl_job *job, __u32 i)
+{
+	const struct rl_limit *limit;
+	const struct rl_source *own;
+
+	if (!job || i >= RL_FAST_LEVELS)
+		return RL_GCRA_REPAIR; /* never so: said for the verifier */
+	limit = rl_limit_at(job->level[i].cell);
+	if (!limit)
+		return RL_GCRA_ADMIT;
+	own = rl_own_at(limit->slot);
+	if (!own || (limit->flags & RL_LIMIT_SHADOW))
+		return RL_GCRA_REPAIR;
+	job->level[i].whose = limit->id;
+	return rl_tier_ask(&own->buckets, limit, job, &job->level[i]);
+}
+
+RL_FUNCTION int rl_own_charge(struct rl_job *job, __u32 i)
+{
+	const struct rl_limit *limit;
+	struct rl_source *own;
+	struct rl_place place;
+
+	if (!job || i >= RL_FAST_LEVELS)
+		return RL_GCRA_CONTENDED; /* never so: said for the verifier */
+	limit = rl_limit_at(job->level[i].cell);
+	if (!limit)
+		return RL_GCRA_ADMIT;
+	own = rl_own_at(limit->slot);
+	if (!own)
+		return RL_GCRA_CONTENDED;
+	place = (struct rl_place){.buckets = &own->buckets, .key = &own->key, .whose = job->level[i].whose};
+	return rl_tier_charge(&place, limit, job, &job->level[i]);
+}
+
+RL_INLINE void rl_own_refund(const struct rl_job *job, __u32 i)
+{
+	const struct rl_limit *limit = rl_limit_at(job->level[i].cell);
+	struct rl_source *own = limit ? rl_own_at(limit->slot) : 0;
+
+	if (own)
+		rl_tier_refund(&own->buckets, &own->key, limit, job, i);
+}
+
+/* The limit in this slot (0: none) let the packet pass, or dropped it. */
+RL_INLINE void rl_fast_count(__u32 slot, int drops, __u32 len)
+{
+	struct rl_limit_count *count = slot ? rl_limit_count_at(slot) : 0;
+
+	if (count)
+		rl_count_local(drops ? &count->dropped : &count->passed, len);
+}
+
+/* Would all three levels admit the packet? ADMIT; REJECT, and *refuses says which; or neither: not for here. */
+RL_INLINE int rl_fast_ask(struct rl_job *job, const struct rl_buckets *buckets, const struct rl_limit *limit,
+			  __u32 *refuses)
+{
+	int verdict = rl_source_ask(job, buckets, limit);
+
+	*refuses = 0;
+	for (__u32 i = 1; i < RL_FAST_LEVELS && verdict == RL_GCRA_ADMIT; i++) {
+		*refuses = i;
+		verdict = rl_own_ask(job, i);
+	}
+	return verdict;
+}
+
+/* Charge all three, or none. As above. */
+RL_INLINE int rl_fast_charge(struct rl_job *job, struct rl_buckets *buckets, const __u64 *key,
+			     const struct rl_limit *limit, __u32 *refuses)
+{
+	int verdict = rl_source_charge(job, buckets, key, limit);
+
+	*refuses = 0;
+	for (__u32 i = 1; i < RL_FAST_LEVELS && verdict == RL_GCRA_ADMIT; i++) {
+		*refuses = i;
+		verdict = rl_own_charge(job, i);
+	}
+	if (verdict == RL_GCRA_ADMIT)
+		return verdict;
+	rl_tier_refund(buckets, key, limit, job, 0);
+	for (__u32 i = 1; i < RL_FAST_LEVELS; i++)
+		rl_own_refund(job, i);
+	return verdict;
+}
+
+/* The verdict's reason. refuses: the level, where it isn't ADMIT. */
+RL_INLINE enum rl_reason rl_fast_reason(int verdict, __u32 refuses)
+{
+	if (verdict == RL_GCRA_ADMIT)
+		return RL_PASS_LIMIT;
+	if (verdict != RL_GCRA_REJECT)
+		return RL_DROP_CONTENDED;
+	return refuses == 0 ? RL_DROP_SOURCE : refuses == 1 ? RL_DROP_TENANT : RL_DROP_DEVICE;
+}
+
+/* The limits' counters: each that let the packet pass, or the one that dropped it. */
+RL_FUNCTION int rl_fast_count_all(const struct rl_job *job, int drops, __u32 refuses)
+{
+	if (!job || refuses >= RL_FAST_LEVELS)
+		return 0; /* never so: said for the verifier */
+	if (drops) {
+		rl_fast_count(job->level[refuses].slot, drops, job->len);
+		return 0;
+	}
+	for (__u32 i = 0; i < RL_FAST_LEVELS; i++)
+		rl_fast_count(job->level[i].slot, drops, job->len);
+	return 0;
+}
+
+/*
+ * Judge one well-formed IP packet that isn't neighbour discovery, on a device that is neither paused nor in shadow, and count
+ * it, but for the device's own counters. device_limit: slot of the device's limit, or 0. The reason; or RL_NOT_FAST, and
+ * nothing was changed.
+ */
+RL_FUNCTION int rl_fast(struct rl_job *job, __u32 device_limit)
+{
+	struct rl_fast_place place = {};
+	const struct rl_limit *limit;
+	enum rl_reason reason;
+	struct rl_row *row;
+	__u32 refuses;
+	int verdict;
+
+	if (!job || rl_lru_used() || !rl_fast_locate(&job->packet, job->epoch, &place))
+		return RL_NOT_FAST;
+	row = rl_row_at(place.where, place.row);
+	place.at &= RL_ROW - 1;
+	if (!row)
+		return RL_NOT_FAST;
+	job->level[0].whose = *(const volatile __u64 *)&row->key[place.at];
+	limit = rl_fast_limit(&row->buckets[place.at], job->level[0].whose, job->epoch);
+	if (!limit || (__u32)job->level[0].whose != place.number ||
+	    !rl_limit_plain(limit, job->packet.family))
+		return RL_NOT_FAST;
+	job->level[1].cell = rl_cell_of(job->epoch, limit->tenant);
+	job->level[2].cell = rl_cell_of(job->epoch, device_limit);
+	job->level[1].slot = job->level[2].slot = 0;
+	job->priority = rl_priority_of(limit, rl_limit_at(job->level[1].cell));
+	job->now = rl_now();
+	verdict = rl_fast_ask(job, &row->buckets[place.at], limit, &refuses);
+	/* What isn't charged has to be seen to talk all the same, or its place might be given away. */
+	if ((verdict == RL_GCRA_REJECT || rl_limit_unrated(limit)) &&
+	    !rl_buckets_present(&row->buckets[place.at], limit, job->now, RL_BUCKET_IDLE))
+		return RL_NOT_FAST;
+	if (verdict == RL_GCRA_ADMIT)
+		verdict = rl_fast_charge(job, &row->buckets[place.at], &row->key[place.at], limit, &refuses);
+	else if (verdict != RL_GCRA_REJECT)
+		return RL_NOT_FAST;
+	reason = rl_fast_reason(verdict, refuses);
+	rl_fast_count_all(job, rl_reason_drops(reason), refuses);
+	rl_tally(&row->tally[place.at], reason, job->len);
+	return (int)reason;
+}
+
+#endif
