@@ -49,7 +49,11 @@ $(B)/tests/rl-tcp: $(B)/tests/lib/tcp.o
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -lpopt
 
 # The benchmark (scripts/bench). Its objects stand apart: build/tests/bench is the program.
-$(B)/bench/%.bpf.o: tests/bench/%.bpf.c
+BENCH_SRC  := $(filter-out %.bpf.c,$(wildcard tests/bench/*.c))
+BENCH_SKEL := $(patsubst tests/bench/%.bpf.c,$(B)/bench/%.skel.h,$(wildcard tests/bench/*.bpf.c))
+BENCH_OBJ  := $(BENCH_SRC:tests/bench/%.c=$(B)/bench/%.o) $(B)/tests/lib/frame.o $(LIB_OBJ)
+
+$(B)/bench/%.bpf.o: tests/bench/%.bpf.c tests/bench/traffic.h $(BPF_HEADERS) bpf/rl_xdp.bpf.c
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -c -o $@.tmp $<
 	$(Q)$(BPFTOOL) gen object $@ $@.tmp
@@ -59,14 +63,13 @@ $(B)/bench/%.skel.h: $(B)/bench/%.bpf.o
 	$(Q)$(BPFTOOL) gen skeleton $< name $(notdir $*) > $@.tmp
 	@mv $@.tmp $@
 
-$(B)/bench/%.o: tests/bench/%.c $(SKEL) $(B)/bench/bench.skel.h
+$(B)/bench/%.o: tests/bench/%.c $(SKEL) $(BENCH_SKEL)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(RL_CFLAGS) -MMD -MP -c -o $@ $<
 
-BENCH_OBJ := $(B)/bench/bench.o $(B)/tests/lib/frame.o $(LIB_OBJ)
 $(B)/tests/bench: $(BENCH_OBJ)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lpthread
 
 $(B)/tests/oldkernel.so: tests/lib/oldkernel.c
 	@mkdir -p $(@D)
