@@ -13,11 +13,23 @@ const volatile bool rl_store_lru; /* set before load: sources are in rl_sources,
 struct rl_table rl_table; /* set before load, then only read: the same in every program over the same maps */
 struct rl_limit rl_nd_limit; /* neighbour discovery's budget; set before load, then only read */
 
+/*
+ * The kernel replaces a look into an array by a few instructions, but only where the map is the same each time it comes there.
+ * So that the compiler doesn't make one call of several, each is followed by something of its own.
+ */
+#define RL_LOOKUP(map, key)                                                                                  \
+	({                                                                                                   \
+		void *value_ = bpf_map_lookup_elem(&map, key);                                               \
+                                                                                                             \
+		asm volatile("# " #map : "+r"(value_));                                                      \
+		value_;                                                                                      \
+	})
+
 RL_INLINE const struct rl_settings *rl_settings_at(void)
 {
 	__u32 zero = 0;
 
-	return bpf_map_lookup_elem(&rl_settings, &zero);
+	return RL_LOOKUP(rl_settings, &zero);
 }
 
 RL_INLINE const struct rl_table *rl_table_at(void)
@@ -35,36 +47,36 @@ RL_INLINE __u32 rl_slot_of(const struct rl_packet *packet)
 	const __u32 *slot;
 
 	__builtin_memcpy(key.addr, packet->src, sizeof(key.addr));
-	slot = bpf_map_lookup_elem(&rl_policy, &key);
+	slot = RL_LOOKUP(rl_policy, &key);
 	return slot ? *slot : 0;
 }
 
 RL_INLINE __u32 rl_cell_of(__u32 epoch, __u32 slot)
 {
-	const __u64 *head = slot ? bpf_map_lookup_elem(&rl_heads, &slot) : NULL;
+	const __u64 *head = slot ? RL_LOOKUP(rl_heads, &slot) : NULL;
 
 	return head ? rl_ref_cell(*(const volatile __u64 *)head, epoch) : 0;
 }
 
 RL_INLINE const struct rl_limit *rl_limit_at(__u32 cell)
 {
-	return cell ? bpf_map_lookup_elem(&rl_limits, &cell) : NULL;
+	return cell ? RL_LOOKUP(rl_limits, &cell) : NULL;
 }
 
 RL_INLINE struct rl_source *rl_own_at(__u32 slot)
 {
-	return bpf_map_lookup_elem(&rl_own, &slot);
+	return RL_LOOKUP(rl_own, &slot);
 }
 
 RL_INLINE struct rl_row *rl_row_at(__u32 where, __u32 index)
 {
 	switch (where) {
 	case RL_AT_ROWS4:
-		return bpf_map_lookup_elem(&rl_rows4, &index);
+		return RL_LOOKUP(rl_rows4, &index);
 	case RL_AT_ROWS6:
-		return bpf_map_lookup_elem(&rl_rows6, &index);
+		return RL_LOOKUP(rl_rows6, &index);
 	case RL_AT_GROUPS:
-		return bpf_map_lookup_elem(&rl_groups, &index);
+		return RL_LOOKUP(rl_groups, &index);
 	default:
 		return NULL;
 	}
@@ -72,12 +84,12 @@ RL_INLINE struct rl_row *rl_row_at(__u32 where, __u32 index)
 
 RL_INLINE struct rl_row_address *rl_row_address_at(__u32 index)
 {
-	return bpf_map_lookup_elem(&rl_address6, &index);
+	return RL_LOOKUP(rl_address6, &index);
 }
 
 RL_INLINE __u32 *rl_lock_at(__u32 index)
 {
-	return bpf_map_lookup_elem(&rl_locks, &index);
+	return RL_LOOKUP(rl_locks, &index);
 }
 
 RL_INLINE int rl_lru_used(void)
@@ -87,7 +99,7 @@ RL_INLINE int rl_lru_used(void)
 
 RL_INLINE struct rl_source *rl_lru_find(const struct rl_source_key *key)
 {
-	return bpf_map_lookup_elem(&rl_sources, key);
+	return RL_LOOKUP(rl_sources, key);
 }
 
 /* Two CPUs that meet the same new source make one entry: only one BPF_NOEXIST insert succeeds. */
@@ -98,12 +110,12 @@ RL_INLINE int rl_lru_make(const struct rl_source_key *key, const struct rl_sourc
 
 RL_INLINE const struct rl_device *rl_device_at(__u32 device)
 {
-	return bpf_map_lookup_elem(&rl_devices, &device);
+	return RL_LOOKUP(rl_devices, &device);
 }
 
 RL_INLINE struct rl_source *rl_nd_at(__u32 device)
 {
-	return bpf_map_lookup_elem(&rl_nd, &device);
+	return RL_LOOKUP(rl_nd, &device);
 }
 
 RL_INLINE const struct rl_limit *rl_nd_budget(void)
@@ -113,12 +125,12 @@ RL_INLINE const struct rl_limit *rl_nd_budget(void)
 
 RL_INLINE struct rl_limit_count *rl_limit_count_at(__u32 slot)
 {
-	return bpf_map_lookup_elem(&rl_limit_count, &slot);
+	return RL_LOOKUP(rl_limit_count, &slot);
 }
 
 RL_INLINE struct rl_device_count *rl_device_count_at(__u32 device)
 {
-	return bpf_map_lookup_elem(&rl_device_count, &device);
+	return RL_LOOKUP(rl_device_count, &device);
 }
 
 #include "rl_sources.h"
@@ -128,7 +140,7 @@ RL_INLINE struct rl_source *rl_lru_at(const struct rl_job *job, const struct rl_
 {
 	struct rl_source_key key = rl_source_key(job, limit);
 
-	return rl_store_lru ? bpf_map_lookup_elem(&rl_sources, &key) : NULL;
+	return rl_store_lru ? RL_LOOKUP(rl_sources, &key) : NULL;
 }
 
 #endif

@@ -251,6 +251,9 @@ enum rl_limit_flags {
 	RL_LIMIT_SHADOW = 1U << 1,
 };
 
+/* Bits of an address that are one source where nothing else is said; of IPv6, since one host can pick any address of its /64. */
+#define RL_SOURCE_BITS(family) ((family) == 4 ? 32 : 64)
+
 enum rl_level {
 	RL_LEVEL_SOURCE, /* of a prefix: each source's own */
 	RL_LEVEL_CLASS,	 /* of a prefix, for one class of packets: each source's own */
@@ -294,8 +297,8 @@ struct rl_buckets {
 	__u32
 	    stamp; /* when a word was last stored, ns >> RL_GCRA_STAMP: tells a long idle time from a debt */
 	__u32
-	    known; /* 1 + the policy's epoch in which a packet's source was last found to be this limit's; 0: never.
-			   As long as the epoch is that, the policy needn't be asked (rl_fast.h) */
+	    known; /* rl_known() of the policy's epoch in which a packet's source was last found to be this limit's;
+			   0: never. As long as the epoch is that, the policy needn't be asked (rl_fast.h) */
 };
 
 /* What became of one source's packets. */
@@ -321,14 +324,21 @@ struct rl_source_key {
 };
 
 /*
- * The table of sources (rl_table.h): rows of eight. A key of 0 is a free place. IPv4's key is the limit's id << 32 and
- * the cut address, as a number; IPv6's is a hash of both, and the whole key stands beside the row.
+ * The table of sources (rl_table.h): rows of eight. A key of 0 is a free place. A key is the limit's id << 32 and
+ * the cut address as a number; in IPv6 32 bits of its hash, and the whole address stands beside the row.
  */
 #define RL_ROW 8 /* places in a row */
+
+/* One cache line: all that a packet of the source writes, but for shadow. */
+struct rl_row_place {
+	struct rl_buckets buckets;
+	struct rl_count passed, dropped; /* as in struct rl_tally */
+};
+
 struct rl_row {
 	__u64 key[RL_ROW]; /* one cache line, read first */
-	struct rl_buckets buckets[RL_ROW];
-	struct rl_tally tally[RL_ROW]; /* in the same page, mostly: a packet's way to it is a miss less */
+	struct rl_row_place at[RL_ROW];
+	struct rl_count shadow[RL_ROW]; /* of each place's tally */
 };
 
 struct rl_row_address {
@@ -416,7 +426,7 @@ struct rl_meta {
 	__u64 seed[2];	    /* of the table's hash */
 	__u32 store;	    /* enum rl_store */
 	__u32 regions;	    /* of the table, for each family; 0 without one */
-	__u32 unfinished;   /* 1 while a change of several heads is on its way: the next one mends it */
+	__u32 unfinished;   /* 1 while a staged change is on its way: the next one mends it */
 	__u32 pad;
 };
 
@@ -441,6 +451,7 @@ _Static_assert(sizeof(struct rl_buckets) == 32, "rl_buckets");
 _Static_assert(sizeof(struct rl_tally) == 48, "rl_tally");
 _Static_assert(sizeof(struct rl_source) == 88, "rl_source");
 _Static_assert(sizeof(struct rl_source_key) == 24, "rl_source_key");
+_Static_assert(sizeof(struct rl_row_place) == 64, "rl_row_place");
 _Static_assert(sizeof(struct rl_row) == 704, "rl_row");
 _Static_assert(sizeof(struct rl_row_address) == 192, "rl_row_address");
 _Static_assert(sizeof(struct rl_limit_count) == 48, "rl_limit_count");

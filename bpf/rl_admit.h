@@ -45,7 +45,7 @@ RL_INLINE int rl_hold_place(const struct rl_job *job, const struct rl_hold *hold
 		row = rl_row_at(hold->where, hold->index);
 		if (!row)
 			return 0;
-		out->buckets = &row->buckets[hold->place & (RL_ROW - 1)];
+		out->buckets = &row->at[hold->place & (RL_ROW - 1)].buckets;
 		out->key = &row->key[hold->place & (RL_ROW - 1)];
 		return 1;
 	default:
@@ -403,7 +403,7 @@ RL_INLINE void rl_count_source(const struct rl_job *job, const struct rl_hold *h
 		return;
 	row = rl_row_at(hold->where, hold->index);
 	if (row)
-		rl_tally(&row->tally[hold->place & (RL_ROW - 1)], reason, job->len);
+		rl_row_tally(row, hold->place & (RL_ROW - 1), reason, job->len);
 }
 
 /* What the limit of hold i did with the packet. */

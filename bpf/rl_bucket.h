@@ -20,8 +20,9 @@
 #define RL_BUCKET_TRIES 16 /* lost compare-and-swaps before a packet gives up */
 #define RL_BUCKET_IDLE	3  /* stamps; buckets that were left alone for longer are brought up to date first */
 /*
- * Stamps; where it needn't be, since the packet charges all of their words. No word that was touched since can have wrapped:
- * it is less than 2^10 stamps from now, and half the wrap at the largest shift is 2^11 (rl_gcra.h).
+ * Stamps; where it needn't be, since the packet charges all words that its limit has. None that was touched since can have
+ * wrapped: it is less than 2^10 stamps from now, and half the wrap at the largest shift is 2^11 (rl_gcra.h). A word in a unit
+ * that the limit doesn't have is looked at as of the end of the generation that had it.
  */
 #define RL_BUCKET_SAFE 512
 #define RL_REFUND_SLACK_NS                                                                                   \
@@ -34,11 +35,14 @@ struct rl_place {
 	__u64 whose;
 };
 
-/* rl_buckets.version: the slot, so that who would evict the buckets finds their limit; of the id, what tells it from that of
- * another limit in the slot. */
+/*
+ * rl_buckets.version: the slot, so that who would evict the buckets finds their limit; of the id, what tells it from that of
+ * another limit in the slot: slots are given out by id, so those of one slot differ by multiples of the number of slots, and
+ * then in the upper bits of this product.
+ */
 RL_INLINE __u64 rl_bucket_version(const struct rl_limit *limit)
 {
-	return (__u64)limit->slot << 48 | (__u64)((limit->id ^ limit->id >> 16) & 0xffff) << 32 | limit->gen;
+	return (__u64)limit->slot << 48 | (__u64)(limit->id * 0x9e3779b1U >> 16) << 32 | limit->gen;
 }
 
 /* Raise a stamp that other CPUs raise too, and never lower it. Returns 0 where they keep winning. */

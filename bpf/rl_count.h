@@ -31,4 +31,12 @@ RL_INLINE void rl_tally(struct rl_tally *tally, enum rl_reason reason, __u32 len
 		rl_count_shared(&tally->shadow, len);
 }
 
+/* place: below RL_ROW */
+RL_INLINE void rl_row_tally(struct rl_row *row, __u32 place, enum rl_reason reason, __u32 len)
+{
+	rl_count_shared(rl_reason_drops(reason) ? &row->at[place].dropped : &row->at[place].passed, len);
+	if (rl_reason_shadows(reason))
+		rl_count_shared(&row->shadow[place], len);
+}
+
 #endif

@@ -21,14 +21,6 @@
 
 #define RL_NOT_FAST (-1)
 
-/* Where the source has its place in the table. */
-struct rl_fast_place {
-	__u32 where; /* enum rl_where */
-	__u32 row;
-	__u32 at;
-	__u32 number; /* the lower half of its key */
-};
-
 /* The packet's priority: its limit's, or its tenant's, or normal. */
 RL_INLINE __u8 rl_priority_of(const struct rl_limit *limit, const struct rl_limit *tenant)
 {
@@ -56,7 +48,7 @@ RL_INLINE __u64 rl_rate_kept(const struct rl_rate *rate, __u32 priority)
 RL_INLINE int rl_limit_plain(const struct rl_limit *limit, __u8 family)
 {
 	return limit->action == RL_ACTION_LIMIT && !limit->flags && !limit->class_count &&
-	       !limit->cost_count && limit->bits[family == 6] == (family == 4 ? 32 : 64);
+	       !limit->cost_count && limit->bits[family == 6] == RL_SOURCE_BITS(family);
 }
 
 /* It holds nothing back: it is there to count, or for its priority, reserve or classes. */
@@ -71,38 +63,43 @@ RL_INLINE int rl_fast_known(const struct rl_buckets *buckets, __u64 key, __u32 e
 	return *(const volatile __u32 *)&buckets->known == rl_known(epoch, key);
 }
 
-/* The limit that the source at this place is known to be under; NULL: it isn't, or not any more. */
+/*
+ * The limit that the source at this place is known to be under; NULL: it isn't, or not any more. The version may be that of
+ * another source's limit by now, hence the id; and it is read first, since who gives the place away writes `known` before it.
+ */
 RL_INLINE const struct rl_limit *rl_fast_limit(const struct rl_buckets *buckets, __u64 key, __u32 epoch)
 {
-	if (!rl_fast_known(buckets, key, epoch))
-		return 0;
-	return rl_limit_in(epoch, (__u32)(*(const volatile __u64 *)&buckets->version >> 48));
+	const struct rl_limit *limit =
+	    rl_limit_in(epoch, (__u32)(*(const volatile __u64 *)&buckets->version >> 48));
+
+	return limit && limit->id == key >> 32 && rl_fast_known(buckets, key, epoch) ? limit : 0;
 }
 
 /*
  * The place of a known source, looked for by its address alone: by the lower half of the key. It may have others, which
- * limits that it was under before left. RL_ROW: none.
+ * limits that it was under before left. RL_ROW: none. *whose: its key
  */
-RL_FUNCTION __u32 rl_fast_find(const struct rl_row *row, __u32 number, __u32 epoch)
+RL_INLINE __u32 rl_fast_find(const struct rl_row *row, __u32 number, __u32 epoch, __u32 home, __u64 *whose)
 {
-	if (!row)
-		return RL_ROW; /* never so: said for the verifier */
-	for (__u32 i = 0; i < RL_ROW; i++) {
+	for (__u32 n = 0; n < RL_ROW; n++) {
+		__u32 i = (home + n) & (RL_ROW - 1);
 		__u64 key = *(const volatile __u64 *)&row->key[i];
 
-		if ((__u32)key == number && rl_fast_known(&row->buckets[i], key, epoch))
-			return i;
+		if ((__u32)key != number || !rl_fast_known(&row->at[i].buckets, key, epoch))
+			continue;
+		*whose = key;
+		return i;
 	}
 	return RL_ROW;
 }
 
 /* The source's number (rl_table_number), of the default granularity. */
-RL_INLINE __u64 rl_fast_number(const struct rl_packet *packet)
+RL_INLINE __u64 rl_fast_number(const struct rl_packet *packet, enum rl_where where)
 {
-	__u8 cut[16] = {};
+	__u8 cut[16] __attribute__((aligned(8))) = {};
 
-	if (packet->family == 4)
-		return rl_table_be32(packet->src);
+	if (where == RL_AT_ROWS4)
+		return rl_be32(packet->src);
 	__builtin_memcpy(cut, packet->src, 8);
 	return rl_table_number(rl_table_at(), 6, cut);
 }
@@ -110,34 +107,35 @@ RL_INLINE __u64 rl_fast_number(const struct rl_packet *packet)
 /* IPv6 is found by a hash: is it the very source? */
 RL_INLINE int rl_fast_matches(const struct rl_packet *packet, __u32 row, __u32 at)
 {
-	const struct rl_row_address *address;
+	const struct rl_row_address *address = rl_row_address_at(row);
 
-	if (packet->family == 4)
-		return 1;
-	address = rl_row_address_at(row);
-	return address && rl_table_be64(address->at[at].addr) == rl_table_be64(packet->src) &&
-	       !rl_table_be64(address->at[at].addr + 8);
+	return address && rl_be64(address->at[at].addr) == rl_be64(packet->src) &&
+	       !rl_be64(address->at[at].addr + 8);
 }
 
-/* Look for a known source in both of its rows. False: it isn't there. */
-RL_FUNCTION int rl_fast_locate(const struct rl_packet *packet, __u32 epoch, struct rl_fast_place *out)
+/* Look for a known source in both of its rows: its row, its place *at in it, and its key *whose; or NULL. */
+RL_INLINE struct rl_row *rl_fast_locate(const struct rl_packet *packet, enum rl_where where, __u32 epoch,
+					__u32 *at, __u64 *whose)
 {
-	struct rl_rows rows;
-	__u64 number;
+	__u64 number = rl_fast_number(packet, where);
+	struct rl_rows rows =
+	    rl_table_rows(rl_table_at(), rl_table_at()->regions, rl_table_spot(RL_LEVEL_SOURCE, 0, number));
+	struct rl_row *row = rl_row_at(where, rows.row[0]), *second = rl_row_at(where, rows.row[1]);
+	__u32 index = rows.row[0];
 
-	if (!packet || !out)
-		return 0; /* never so: said for the verifier */
-	number = rl_fast_number(packet);
-	rows = rl_table_rows(rl_table_at(), rl_table_at()->regions, number);
-	out->number = (__u32)number;
-	out->where = packet->family == 4 ? RL_AT_ROWS4 : RL_AT_ROWS6;
-	out->row = rows.row[0];
-	out->at = rl_fast_find(rl_row_at(out->where, out->row), (__u32)number, epoch);
-	if (out->at >= RL_ROW) {
-		out->row = rows.row[1];
-		out->at = rl_fast_find(rl_row_at(out->where, out->row), (__u32)number, epoch);
+	if (!row || !second)
+		return 0;
+	(void)*(const volatile __u64 *)&second->key[0]; /* so that its miss overlaps that of the first row */
+	*at = rl_fast_find(row, (__u32)number, epoch, rows.home, whose);
+	if (*at >= RL_ROW) {
+		row = second;
+		index = rows.row[1];
+		*at = rl_fast_find(row, (__u32)number, epoch, rows.home, whose);
 	}
-	return out->at < RL_ROW && rl_fast_matches(packet, out->row, out->at & (RL_ROW - 1));
+	if (*at >= RL_ROW || (where == RL_AT_ROWS6 && !rl_fast_matches(packet, index, *at & (RL_ROW - 1))))
+		return 0;
+	*at &= RL_ROW - 1;
+	return row;
 }
 
 /* What the packet costs, in bucket time: plain limits have no costs of their own. */
@@ -148,68 +146,69 @@ RL_INLINE __u64 rl_fast_cost(const struct rl_job *job, const struct rl_rate *rat
 
 /* Would one unit admit the packet? ADMIT, REJECT, or anything else: not for here. */
 RL_INLINE enum rl_gcra_verdict rl_unit_ask(const struct rl_buckets *buckets, const struct rl_limit *limit,
-					   const struct rl_job *job, struct rl_tier *level, enum rl_unit unit)
+					   const struct rl_job *job, struct rl_tier *tier, enum rl_unit unit)
 {
 	const struct rl_rate *rate = &limit->rate[unit];
 	struct rl_gcra_result result;
 	struct rl_bucket seen;
 
-	level->next[unit] = 0;
+	tier->next[unit] = 0;
 	if (!rate->mult)
 		return RL_GCRA_ADMIT;
 	seen = rl_bucket_load(buckets, unit);
 	if (!seen.word || !rl_gcra_present(limit, &seen))
 		return RL_GCRA_REPAIR;
-	result = rl_gcra_decide(limit, unit, &seen, rl_fast_cost(job, rate, unit),
-				rl_rate_kept(rate, job->priority), job->now);
-	level->seen[unit] = seen.word;
-	level->next[unit] = result.next;
+	result = rl_gcra_weigh(rate, rl_gcra_tag(limit->gen), rl_gcra_time(rate, job->now),
+			       rl_gcra_debt(&seen, rate->shift, rate->owed, job->now),
+			       rl_fast_cost(job, rate, unit), rl_rate_kept(rate, job->priority));
+	tier->seen[unit] = seen.word;
+	tier->next[unit] = result.next;
 	return result.verdict;
 }
 
 /* Would the level admit the packet? As above. Buckets that have to be brought up to date first aren't for here. */
 RL_INLINE enum rl_gcra_verdict rl_tier_ask(const struct rl_buckets *buckets, const struct rl_limit *limit,
-					   const struct rl_job *job, struct rl_tier *level)
+					   const struct rl_job *job, struct rl_tier *tier)
 {
 	enum rl_gcra_verdict verdict;
 
-	level->slot = limit->slot;
-	level->next[RL_PACKETS] = level->next[RL_BYTES] = 0;
-	level->left[RL_PACKETS] = level->left[RL_BYTES] = 0;
+	tier->slot = limit->slot;
+	tier->next[RL_PACKETS] = tier->next[RL_BYTES] = 0;
+	tier->left[RL_PACKETS] = tier->left[RL_BYTES] = 0;
 	if (rl_limit_unrated(limit))
 		return RL_GCRA_ADMIT;
 	if (!rl_buckets_present(buckets, limit, job->now, RL_BUCKET_SAFE))
 		return RL_GCRA_REPAIR;
-	verdict = rl_unit_ask(buckets, limit, job, level, RL_PACKETS);
-	return verdict == RL_GCRA_ADMIT ? rl_unit_ask(buckets, limit, job, level, RL_BYTES) : verdict;
+	verdict = rl_unit_ask(buckets, limit, job, tier, RL_PACKETS);
+	return verdict == RL_GCRA_ADMIT ? rl_unit_ask(buckets, limit, job, tier, RL_BYTES) : verdict;
 }
 
 /* Charge one unit of a level that would admit the packet. Another CPU may have been faster: then it is decided anew. */
 RL_INLINE enum rl_gcra_verdict rl_unit_charge(const struct rl_place *place, const struct rl_limit *limit,
-					      const struct rl_job *job, struct rl_tier *level,
+					      const struct rl_job *job, struct rl_tier *tier,
 					      enum rl_unit unit)
 {
 	const struct rl_rate *rate = &limit->rate[unit];
-	__u64 left = level->next[unit];
+	__u64 left = tier->next[unit];
 
 	if (!left)
 		return RL_GCRA_ADMIT;
 	if (!rl_place_holds(place) ||
-	    !rl_bucket_store(place->buckets, unit, level->seen[unit], left, job->now))
+	    !rl_bucket_store(place->buckets, unit, tier->seen[unit], left, job->now))
 		left = rl_bucket_charge(place, limit, unit, rl_fast_cost(job, rate, unit),
 					rl_rate_kept(rate, job->priority), job->now);
 	if (rl_bucket_verdict(left) == RL_GCRA_ADMIT)
-		level->left[unit] = left;
+		tier->left[unit] = left;
 	return rl_bucket_verdict(left);
 }
 
 /* Charge a level, in all its units. */
 RL_INLINE enum rl_gcra_verdict rl_tier_charge(const struct rl_place *place, const struct rl_limit *limit,
-					      const struct rl_job *job, struct rl_tier *level)
+					      const struct rl_job *job, struct rl_tier *tier)
 {
-	enum rl_gcra_verdict verdict = rl_unit_charge(place, limit, job, level, RL_PACKETS);
+	enum rl_gcra_verdict verdict = rl_unit_charge(place, limit, job, tier, RL_PACKETS);
 
-	return verdict == RL_GCRA_ADMIT ? rl_unit_charge(place, limit, job, level, RL_BYTES) : verdict;
+	return verdict == RL_GCRA_ADMIT ? rl_unit_charge(place, limit, job, tier, RL_BYTES) : verdict;
 }
 
 /* Give back what a level was charged. Rare, hence a function of its own. */
@@ -217,81 +216,55 @@ RL_FUNCTION int rl_tier_refund(struct rl_buckets *buckets, const __u64 *key, con
 			       const struct rl_job *job, __u32 i)
 {
 	struct rl_place place = {.buckets = buckets, .key = key};
-	const struct rl_tier *level;
+	const struct rl_tier *tier;
 
-	if (!buckets || !key || !limit || !job || i >= RL_FAST_LEVELS)
+	if (!buckets || !key || !limit || !job || i >= RL_TIERS)
 		return 0; /* never so: said for the verifier */
-	level = &job->level[i];
-	place.whose = level->whose;
-	if (level->left[RL_PACKETS])
+	tier = &job->tier[i];
+	place.whose = tier->whose;
+	if (tier->left[RL_PACKETS])
 		rl_bucket_refund(&place, limit, RL_PACKETS,
 				 rl_fast_cost(job, &limit->rate[RL_PACKETS], RL_PACKETS),
-				 level->left[RL_PACKETS]);
-	if (level->left[RL_BYTES])
+				 tier->left[RL_PACKETS]);
+	if (tier->left[RL_BYTES])
 		rl_bucket_refund(&place, limit, RL_BYTES, rl_fast_cost(job, &limit->rate[RL_BYTES], RL_BYTES),
-				 level->left[RL_BYTES]);
+				 tier->left[RL_BYTES]);
 	return 0;
 }
 
-/* The source's level, whose place was found. Functions of their own: the verifier then looks at each once. */
-RL_FUNCTION int rl_source_ask(struct rl_job *job, const struct rl_buckets *buckets,
-			      const struct rl_limit *limit)
-{
-	if (!job || !buckets || !limit)
-		return RL_GCRA_REPAIR; /* never so: said for the verifier */
-	return rl_tier_ask(buckets, limit, job, &job->level[0]);
-}
-
-RL_FUNCTION int rl_source_charge(struct rl_job *job, struct rl_buckets *buckets, const __u64 *key,
-				 const struct rl_limit *limit)
-{
-	struct rl_place place = {.buckets = buckets, .key = key};
-
-	if (!job || !buckets || !key || !limit)
-		return RL_GCRA_CONTENDED; /* never so: said for the verifier */
-	place.whose = job->level[0].whose;
-	return rl_tier_charge(&place, limit, job, &job->level[0]);
-}
-
 /* A tenant's or a device's level, whose bucket is the limit's own. Without a limit it admits all. */
-RL_FUNCTION int rl_own_ask(struct rl_job *job, __u32 i)
+RL_INLINE enum rl_gcra_verdict rl_own_ask(struct rl_job *job, __u32 i)
 {
-	const struct rl_limit *limit;
+	const struct rl_limit *limit = rl_limit_at(job->tier[i].cell);
 	const struct rl_source *own;
 
-	if (!job || i >= RL_FAST_LEVELS)
-		return RL_GCRA_REPAIR; /* never so: said for the verifier */
-	limit = rl_limit_at(job->level[i].cell);
 	if (!limit)
 		return RL_GCRA_ADMIT;
 	own = rl_own_at(limit->slot);
 	if (!own || (limit->flags & RL_LIMIT_SHADOW))
 		return RL_GCRA_REPAIR;
-	job->level[i].whose = limit->id;
-	return rl_tier_ask(&own->buckets, limit, job, &job->level[i]);
+	job->tier[i].whose = limit->id;
+	return rl_tier_ask(&own->buckets, limit, job, &job->tier[i]);
 }
 
-RL_FUNCTION int rl_own_charge(struct rl_job *job, __u32 i)
+RL_INLINE enum rl_gcra_verdict rl_own_charge(struct rl_job *job, __u32 i)
 {
-	const struct rl_limit *limit;
+	const struct rl_limit *limit = rl_limit_at(job->tier[i].cell);
 	struct rl_source *own;
 	struct rl_place place;
 
-	if (!job || i >= RL_FAST_LEVELS)
-		return RL_GCRA_CONTENDED; /* never so: said for the verifier */
-	limit = rl_limit_at(job->level[i].cell);
 	if (!limit)
 		return RL_GCRA_ADMIT;
 	own = rl_own_at(limit->slot);
 	if (!own)
 		return RL_GCRA_CONTENDED;
-	place = (struct rl_place){.buckets = &own->buckets, .key = &own->key, .whose = job->level[i].whose};
-	return rl_tier_charge(&place, limit, job, &job->level[i]);
+	place = (struct rl_place){.buckets = &own->buckets, .key = &own->key, .whose = job->tier[i].whose};
+	return rl_tier_charge(&place, limit, job, &job->tier[i]);
 }
 
 RL_INLINE void rl_own_refund(const struct rl_job *job, __u32 i)
 {
-	const struct rl_limit *limit = rl_limit_at(job->level[i].cell);
+	const struct rl_limit *limit = rl_limit_at(job->tier[i].cell);
 	struct rl_source *own = limit ? rl_own_at(limit->slot) : 0;
 
 	if (own)
@@ -308,35 +281,49 @@ RL_INLINE void rl_fast_count(__u32 slot, int drops, __u32 len)
 }
 
 /* Would all three levels admit the packet? ADMIT; REJECT, and *refuses says which; or neither: not for here. */
-RL_INLINE int rl_fast_ask(struct rl_job *job, const struct rl_buckets *buckets, const struct rl_limit *limit,
-			  __u32 *refuses)
+RL_INLINE enum rl_gcra_verdict rl_fast_ask(struct rl_job *job, const struct rl_buckets *buckets,
+					   const struct rl_limit *limit, __u32 *refuses)
 {
-	int verdict = rl_source_ask(job, buckets, limit);
+	enum rl_gcra_verdict verdict = rl_tier_ask(buckets, limit, job, &job->tier[0]);
 
 	*refuses = 0;
-	for (__u32 i = 1; i < RL_FAST_LEVELS && verdict == RL_GCRA_ADMIT; i++) {
+	for (__u32 i = 1; i < RL_TIERS && verdict == RL_GCRA_ADMIT; i++) {
+		if (!job->tier[i].cell)
+			continue;
 		*refuses = i;
 		verdict = rl_own_ask(job, i);
 	}
 	return verdict;
 }
 
-/* Charge all three, or none. As above. */
-RL_INLINE int rl_fast_charge(struct rl_job *job, struct rl_buckets *buckets, const __u64 *key,
-			     const struct rl_limit *limit, __u32 *refuses)
+/* Give back what all levels were charged. Rare, hence a function of its own. */
+RL_FUNCTION int rl_fast_refund(struct rl_job *job, struct rl_buckets *buckets, const __u64 *key,
+			       const struct rl_limit *limit)
 {
-	int verdict = rl_source_charge(job, buckets, key, limit);
+	if (!job || !buckets || !key || !limit)
+		return 0; /* never so: said for the verifier */
+	rl_tier_refund(buckets, key, limit, job, 0);
+	for (__u32 i = 1; i < RL_TIERS; i++)
+		rl_own_refund(job, i);
+	return 0;
+}
+
+/* Charge all three, or none. As above. */
+RL_INLINE enum rl_gcra_verdict rl_fast_charge(struct rl_job *job, struct rl_buckets *buckets,
+					      const __u64 *key, const struct rl_limit *limit, __u32 *refuses)
+{
+	const struct rl_place place = {.buckets = buckets, .key = key, .whose = job->tier[0].whose};
+	enum rl_gcra_verdict verdict = rl_tier_charge(&place, limit, job, &job->tier[0]);
 
 	*refuses = 0;
-	for (__u32 i = 1; i < RL_FAST_LEVELS && verdict == RL_GCRA_ADMIT; i++) {
+	for (__u32 i = 1; i < RL_TIERS && verdict == RL_GCRA_ADMIT; i++) {
+		if (!job->tier[i].cell)
+			continue;
 		*refuses = i;
 		verdict = rl_own_charge(job, i);
 	}
-	if (verdict == RL_GCRA_ADMIT)
-		return verdict;
-	rl_tier_refund(buckets, key, limit, job, 0);
-	for (__u32 i = 1; i < RL_FAST_LEVELS; i++)
-		rl_own_refund(job, i);
+	if (verdict != RL_GCRA_ADMIT)
+		rl_fast_refund(job, buckets, key, limit);
 	return verdict;
 }
 
@@ -351,62 +338,66 @@ RL_INLINE enum rl_reason rl_fast_reason(int verdict, __u32 refuses)
 }
 
 /* The limits' counters: each that let the packet pass, or the one that dropped it. */
-RL_FUNCTION int rl_fast_count_all(const struct rl_job *job, int drops, __u32 refuses)
+RL_INLINE void rl_fast_count_all(const struct rl_job *job, int drops, __u32 refuses)
 {
-	if (!job || refuses >= RL_FAST_LEVELS)
-		return 0; /* never so: said for the verifier */
-	if (drops) {
-		rl_fast_count(job->level[refuses].slot, drops, job->len);
-		return 0;
-	}
-	for (__u32 i = 0; i < RL_FAST_LEVELS; i++)
-		rl_fast_count(job->level[i].slot, drops, job->len);
-	return 0;
+	for (__u32 i = 0; i < RL_TIERS; i++)
+		if (!drops || i == refuses)
+			rl_fast_count(job->tier[i].slot, drops, job->len);
+}
+
+/* rl_fast(), for one family, whose rows are there. */
+RL_INLINE int rl_fast_judge(struct rl_job *job, enum rl_where where, __u32 device_limit)
+{
+	const struct rl_limit *limit;
+	struct rl_buckets *buckets;
+	__u32 at = 0, refuses = 0;
+	__u64 whose = 0;
+	enum rl_gcra_verdict verdict;
+	enum rl_reason reason;
+	struct rl_row *row = rl_fast_locate(&job->packet, where, job->epoch, &at, &whose);
+
+	if (!row)
+		return RL_NOT_FAST;
+	buckets = &row->at[at].buckets;
+	job->tier[0].whose = whose;
+	limit = rl_fast_limit(buckets, whose, job->epoch);
+	if (!limit || !rl_limit_plain(limit, where == RL_AT_ROWS4 ? 4 : 6))
+		return RL_NOT_FAST;
+	job->tier[1].cell = rl_cell_of(job->epoch, limit->tenant);
+	job->tier[2].cell = rl_cell_of(job->epoch, device_limit);
+	job->tier[1].slot = job->tier[2].slot = 0;
+	job->priority = rl_priority_of(limit, rl_limit_at(job->tier[1].cell));
+	job->now = rl_now();
+	verdict = rl_fast_ask(job, buckets, limit, &refuses);
+	/* What isn't charged has to be seen to talk all the same, or its place might be given away. */
+	if ((verdict == RL_GCRA_REJECT || rl_limit_unrated(limit)) &&
+	    !rl_buckets_present(buckets, limit, job->now, RL_BUCKET_IDLE))
+		return RL_NOT_FAST;
+	if (verdict == RL_GCRA_ADMIT)
+		verdict = rl_fast_charge(job, buckets, &row->key[at], limit, &refuses);
+	else if (verdict != RL_GCRA_REJECT)
+		return RL_NOT_FAST;
+	reason = rl_fast_reason(verdict, refuses);
+	rl_fast_count_all(job, rl_reason_drops(reason), refuses);
+	rl_row_tally(row, at, reason, job->len);
+	return (int)reason;
 }
 
 /*
  * Judge one well-formed IP packet that isn't neighbour discovery, on a device that is neither paused nor in shadow, and count
  * it, but for the device's own counters. device_limit: slot of the device's limit, or 0. The reason; or RL_NOT_FAST, and
  * nothing was changed.
+ *
+ * All of it is inlined, once for each family: where the processor's returns are guarded (on AMD against Inception,
+ * CVE-2023-20569), a call that comes back costs as much as a cache miss in the second level.
  */
 RL_FUNCTION int rl_fast(struct rl_job *job, __u32 device_limit)
 {
-	struct rl_fast_place place = {};
-	const struct rl_limit *limit;
-	enum rl_reason reason;
-	struct rl_row *row;
-	__u32 refuses;
-	int verdict;
-
-	if (!job || rl_lru_used() || !rl_fast_locate(&job->packet, job->epoch, &place))
+	if (!job || rl_lru_used())
 		return RL_NOT_FAST;
-	row = rl_row_at(place.where, place.row);
-	place.at &= RL_ROW - 1;
-	if (!row)
-		return RL_NOT_FAST;
-	job->level[0].whose = *(const volatile __u64 *)&row->key[place.at];
-	limit = rl_fast_limit(&row->buckets[place.at], job->level[0].whose, job->epoch);
-	if (!limit || (__u32)job->level[0].whose != place.number ||
-	    !rl_limit_plain(limit, job->packet.family))
-		return RL_NOT_FAST;
-	job->level[1].cell = rl_cell_of(job->epoch, limit->tenant);
-	job->level[2].cell = rl_cell_of(job->epoch, device_limit);
-	job->level[1].slot = job->level[2].slot = 0;
-	job->priority = rl_priority_of(limit, rl_limit_at(job->level[1].cell));
-	job->now = rl_now();
-	verdict = rl_fast_ask(job, &row->buckets[place.at], limit, &refuses);
-	/* What isn't charged has to be seen to talk all the same, or its place might be given away. */
-	if ((verdict == RL_GCRA_REJECT || rl_limit_unrated(limit)) &&
-	    !rl_buckets_present(&row->buckets[place.at], limit, job->now, RL_BUCKET_IDLE))
-		return RL_NOT_FAST;
-	if (verdict == RL_GCRA_ADMIT)
-		verdict = rl_fast_charge(job, &row->buckets[place.at], &row->key[place.at], limit, &refuses);
-	else if (verdict != RL_GCRA_REJECT)
-		return RL_NOT_FAST;
-	reason = rl_fast_reason(verdict, refuses);
-	rl_fast_count_all(job, rl_reason_drops(reason), refuses);
-	rl_tally(&row->tally[place.at], reason, job->len);
-	return (int)reason;
+	if (job->packet.family == 4)
+		return rl_fast_judge(job, RL_AT_ROWS4, device_limit);
+	return rl_fast_judge(job, RL_AT_ROWS6, device_limit);
 }
 
 #endif

@@ -12,7 +12,7 @@
  *             | TAT, in bucket time units of 2^-shift ns   |  tag    |
  * Times wrap modulo 2^64 and all have eight zero bits below, so adding and comparing them needs no mask, and
  * the tag travels through one compare-and-swap with the time. The tag names the limit's generation, i.e. the
- * rate that the debt is counted in: 1 + gen % 255, never 0, so the word 0 is "never charged", and so is
+ * rate that the debt is counted in: its lowest seven bits beside a 1, never 0, so the word 0 is "never charged", and so is
  * RL_GCRA_FORGOTTEN no time.
  *
  * Bounds (limit.c refuses what breaks them):
@@ -32,7 +32,7 @@
 #define RL_GCRA_TAG	  0xffULL /* the tag's bits of the word, and the lowest bits of every time */
 #define RL_GCRA_BURST_MAX (1ULL << 62)
 #define RL_GCRA_STAMP	  30	   /* a bucket's stamp counts 2^30 ns, about a second */
-#define RL_GCRA_MISSED	  128	   /* generations; a word this old may carry a tag that came round again */
+#define RL_GCRA_MISSED	  64	   /* generations; a word this old may carry a tag that came round again */
 #define RL_GCRA_AHEAD	  8	   /* generations by which another CPU's policy may be newer than ours */
 #define RL_GCRA_FORGOTTEN 0x100ULL /* a word without a tag: it owes all that can be owed */
 
@@ -58,7 +58,7 @@ struct rl_gcra_result {
 
 RL_INLINE __u64 rl_gcra_tag(__u32 gen)
 {
-	return 1 + gen % 255;
+	return 0x80 | (gen & 0x7f);
 }
 
 /* The clock, ns, in the bucket's units. Wraps. */
@@ -183,7 +183,7 @@ RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, c
 		*debt = owed;
 		return 0;
 	}
-	if ((tag + 255 - rl_gcra_tag(limit->gen)) % 255 <= RL_GCRA_AHEAD)
+	if (((tag - rl_gcra_tag(limit->gen)) & 0x7f) <= RL_GCRA_AHEAD)
 		return RL_GCRA_NEWER;
 	return RL_GCRA_REPAIR;
 }
@@ -197,7 +197,8 @@ RL_INLINE int rl_gcra_present(const struct rl_limit *limit, const struct rl_buck
 
 /*
  * The most that a bucket owes now, for who would give it to another source: 0 only where nothing is lost by that. One that
- * missed more changes than are remembered owed no more than could be owed when the present generation began.
+ * missed more changes than are remembered owed no more than could be owed when the present generation began. In a unit that
+ * the limit doesn't have it goes on owing for a generation that has it again; what can't be converted then, for good.
  */
 RL_INLINE __u64 rl_gcra_owes(const struct rl_limit *limit, enum rl_unit unit, const struct rl_bucket *seen,
 			     __u64 now)
@@ -206,14 +207,23 @@ RL_INLINE __u64 rl_gcra_owes(const struct rl_limit *limit, enum rl_unit unit, co
 	__u64 debt;
 	int verdict;
 
-	if (!rate->mult || !seen->word)
+	if (!seen->word)
 		return 0;
-	if (rl_gcra_present(limit, seen))
+	if (rate->mult && rl_gcra_present(limit, seen))
 		return rl_gcra_debt(seen, rate->shift, rate->owed, now);
 	verdict = rl_gcra_carry(limit, unit, seen, now, &debt);
-	if (verdict == RL_GCRA_NEWER)
+	if (verdict == RL_GCRA_NEWER || (verdict && !rate->mult))
 		return RL_GCRA_BURST_MAX;
 	return verdict ? rl_gcra_decay(rate->owed, rate->shift, limit->past[0].until, now) : debt;
+}
+
+/* As below, of a bucket whose debt is known, at `t` in its units. */
+RL_INLINE struct rl_gcra_result rl_gcra_weigh(const struct rl_rate *rate, __u64 tag, __u64 t, __u64 debt,
+					      __u64 cost, __u64 kept)
+{
+	if (debt + cost > rate->burst - kept)
+		return (struct rl_gcra_result){.next = (t + debt) | tag, .verdict = RL_GCRA_REJECT};
+	return (struct rl_gcra_result){.next = (t + debt + cost) | tag, .verdict = RL_GCRA_ADMIT};
 }
 
 /*
@@ -227,7 +237,7 @@ RL_INLINE struct rl_gcra_result rl_gcra_decide(const struct rl_limit *limit, enu
 {
 	const struct rl_rate *rate = &limit->rate[unit];
 	__u64 t = rl_gcra_time(rate, now), tag = rl_gcra_tag(limit->gen), debt = 0;
-	struct rl_gcra_result result = {.verdict = RL_GCRA_REPAIR};
+	struct rl_gcra_result result;
 	int present = rl_gcra_present(limit, seen);
 
 	if (!present) {
@@ -241,15 +251,10 @@ RL_INLINE struct rl_gcra_result rl_gcra_decide(const struct rl_limit *limit, enu
 	} else if (seen->word) {
 		debt = rl_gcra_debt(seen, rate->shift, rate->owed, now);
 	}
-	if (debt + cost > rate->burst - kept) {
-		/* A debt of an earlier rate is settled by the first packet, admitted or not. */
-		result.next = (t + debt) | tag;
-		if (present)
-			result.verdict = RL_GCRA_REJECT;
-		return result;
-	}
-	result.next = (t + debt + cost) | tag;
-	result.verdict = RL_GCRA_ADMIT;
+	result = rl_gcra_weigh(rate, tag, t, debt, cost, kept);
+	/* A debt of an earlier rate is settled by the first packet, admitted or not. */
+	if (!present && result.verdict == RL_GCRA_REJECT)
+		result.verdict = RL_GCRA_REPAIR;
 	return result;
 }
 

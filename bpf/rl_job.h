@@ -40,7 +40,7 @@ struct rl_victim {
 	__u32 pad;
 };
 
-#define RL_FAST_LEVELS 3 /* source, tenant, device */
+#define RL_TIERS 3 /* source, tenant, device */
 
 /* What one level of a common packet would do, and did (rl_fast.h). */
 struct rl_tier {
@@ -71,7 +71,7 @@ struct rl_job {
 	__u32 new_cell; /* the version of the limit of `new` that it was charged to */
 	/* Slot of the limit of `new`, where that is in shadow and would have dropped the packet; or 0. */
 	__u32 new_shadowed;
-	struct rl_tier level[RL_FAST_LEVELS];
+	struct rl_tier tier[RL_TIERS];
 	__u32 dropper; /* slot of the limit that drops it; 0: none, or not yet */
 	__u32 count;   /* of hold */
 	struct rl_hold hold[RL_MAX_HOLDS];

@@ -16,6 +16,7 @@
 #include <linux/types.h>
 
 #include "rl_abi.h"
+#include "rl_bytes.h"
 
 #define RL_VLAN_TAGS   2 /* walked; one more and the frame is unparsed */
 #define RL_EXT_HEADERS 8 /* walked; one more is taken for the payload */
@@ -42,13 +43,9 @@ struct rl_packet {
 	__u8 pad;
 	__u16 sport; /* host byte order */
 	__u16 dport;
-	__u8 src[16]; /* network byte order; IPv4 in the first four bytes, the rest zero */
+	__u8 src[16]
+	    __attribute__((aligned(8))); /* network byte order; IPv4 in the first four bytes, the rest zero */
 };
-
-RL_INLINE __u16 rl_be16(const __u8 *p)
-{
-	return (__u16)((__u16)p[0] << 8 | p[1]);
-}
 
 /* The ports of TCP and UDP stand at the same place; their first four bytes are enough. SYN and ACK: RFC 9293, byte 13. */
 RL_INLINE void rl_parse_ports(const __u8 *p, const __u8 *end, struct rl_packet *packet)
@@ -72,7 +69,7 @@ RL_INLINE enum rl_parse_result rl_parse_ipv4(const __u8 *p, const __u8 *end, str
 		return RL_PARSE_UNPARSED;
 	packet->family = 4;
 	packet->proto = p[9];
-	__builtin_memcpy(packet->src, p + 12, 4);
+	rl_copy4(packet->src, p + 12);
 	header = (__u32)(p[0] & 0x0f) * 4;
 	if (p[0] >> 4 != 4 || header < 20 || p + 20 > end) {
 		packet->flags |= RL_PACKET_MALFORMED;
@@ -115,7 +112,7 @@ RL_INLINE enum rl_parse_result rl_parse_ipv6(const __u8 *p, const __u8 *end, str
 	if (p + 24 > end)
 		return RL_PARSE_UNPARSED;
 	packet->family = 6;
-	__builtin_memcpy(packet->src, p + 8, 16);
+	rl_copy16(packet->src, p + 8);
 	if (p[0] >> 4 != 6) {
 		packet->flags |= RL_PACKET_MALFORMED;
 		return RL_PARSE_IP;

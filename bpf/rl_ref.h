@@ -11,8 +11,9 @@
  *            63    48 47                24 23                 0
  *           | epoch  |  cell from then on |  cell before that  |
  *
- * Epochs wrap and are compared by their distance, which is sound as long as no head stays staged while 2^15 more pass:
- * a head is settled, twice the same cell, before the next change begins.
+ * Epochs wrap and are compared by their distance, which is sound as long as no head stays staged while 2^15 more pass: a head
+ * is settled, twice the same cell, before the next change begins. That of a limit that went may stay staged, to no cell; but
+ * only packets that were under way then find it, and who asks whose a place was.
  */
 #ifndef RL_REF_H
 #define RL_REF_H

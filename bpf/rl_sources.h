@@ -128,14 +128,15 @@ RL_FUNCTION int rl_new_settle(struct rl_job *job, int reason)
 }
 
 /* The key's place in this row; of IPv6, that of this very source (NULL for IPv4). RL_ROW: none. */
-RL_INLINE __u32 rl_row_search(__u32 where, __u32 index, __u64 key, const struct rl_source_key *source)
+RL_INLINE __u32 rl_row_search(__u32 where, __u32 index, __u32 home, __u64 key,
+			      const struct rl_source_key *source)
 {
 	const struct rl_row *row = rl_row_at(where, index);
 
 	if (!row)
 		return RL_ROW;
 	if (where != RL_AT_ROWS6)
-		return rl_row_find(row, key);
+		return rl_row_find(row, key, home);
 	return rl_row_find6(row, rl_row_address_at(index), key, source);
 }
 
@@ -144,7 +145,7 @@ RL_INLINE int rl_rows_find(__u32 where, const struct rl_rows *rows, __u64 key,
 			   const struct rl_source_key *source, __u32 *row_found, __u32 *place)
 {
 	for (int i = 0; i < 2; i++) {
-		__u32 at = rl_row_search(where, rows->row[i], key, source);
+		__u32 at = rl_row_search(where, rows->row[i], rows->home, key, source);
 
 		if (at < RL_ROW) {
 			*row_found = rows->row[i];
@@ -164,22 +165,45 @@ RL_INLINE const struct rl_limit *rl_place_owner(const struct rl_job *job, __u64 
 }
 
 /*
- * Is it full, by the rate in force, and was left alone for the grace time? Or nobody's, its limit deleted: for longer than a
- * packet takes, since one that sees the policy as it was doesn't know a limit that has come since.
+ * Is it full, by the rate in force, and was left alone for the grace time? Or nobody's, since its limit was deleted? A packet
+ * that sees the policy as it was doesn't know limits that have come since, but they are newer than the one that it is held
+ * to: so where the place's limit is older, and else after longer than a packet takes.
+ *
+ * limit: who wants the place. Ids count up, and come round after 2^32 limits.
  */
-RL_INLINE int rl_victim_spent(const struct rl_job *job, const struct rl_victim *seen, __u32 grace)
+RL_INLINE int rl_victim_spent(const struct rl_job *job, const struct rl_limit *limit,
+			      const struct rl_victim *seen, __u32 grace)
 {
 	const struct rl_limit *owner = rl_place_owner(job, seen->version);
 
 	if (!owner)
-		return rl_victim_idle(seen, RL_TABLE_ORPHAN, job->now);
+		return (__s32)(limit->id - (__u32)(seen->key >> 32)) > 0 ||
+		       rl_victim_idle(seen, RL_TABLE_ORPHAN, job->now);
 	return rl_victim_idle(seen, grace, job->now) && rl_victim_full(owner, seen, RL_PACKETS, job->now) &&
 	       rl_victim_full(owner, seen, RL_BYTES, job->now);
 }
 
-/* A free place of the row, or else one that can be given away; taken. RL_ROW: none. Under the region's lock. */
-RL_FUNCTION __u32 rl_row_take(struct rl_job *job, struct rl_row *row, const struct rl_limit *limit,
-			      __u32 grace)
+/* A free place of the row, taken; the nearest to its home. RL_ROW: none. Under the region's lock. */
+RL_FUNCTION __u32 rl_row_take_free(struct rl_job *job, struct rl_row *row, const struct rl_limit *limit,
+				   __u32 home)
+{
+	if (!job || !row || !limit)
+		return RL_ROW; /* never so: said for the verifier */
+	for (__u32 n = 0; n < RL_ROW; n++) {
+		__u32 i = (home + n) & (RL_ROW - 1);
+
+		if (row->key[i])
+			continue;
+		rl_victim_read(row, i, &job->victim);
+		if (!job->victim.key && rl_place_take(row, i, &job->victim, limit, job->now))
+			return i;
+	}
+	return RL_ROW;
+}
+
+/* A place of the row that can be given away, taken. As above. */
+RL_FUNCTION __u32 rl_row_take_spent(struct rl_job *job, struct rl_row *row, const struct rl_limit *limit,
+				    __u32 grace)
 {
 	struct rl_victim *seen;
 
@@ -187,15 +211,8 @@ RL_FUNCTION __u32 rl_row_take(struct rl_job *job, struct rl_row *row, const stru
 		return RL_ROW; /* never so: said for the verifier */
 	seen = &job->victim;
 	for (__u32 i = 0; i < RL_ROW; i++) {
-		if (row->key[i])
-			continue;
 		rl_victim_read(row, i, seen);
-		if (!seen->key && rl_place_take(row, i, seen, limit, job->now))
-			return i;
-	}
-	for (__u32 i = 0; i < RL_ROW; i++) {
-		rl_victim_read(row, i, seen);
-		if (rl_victim_spent(job, seen, grace) && rl_place_take(row, i, seen, limit, job->now))
+		if (rl_victim_spent(job, limit, seen, grace) && rl_place_take(row, i, seen, limit, job->now))
 			return i;
 	}
 	return RL_ROW;
@@ -206,21 +223,21 @@ RL_INLINE int rl_rows_take(struct rl_job *job, __u32 where, const struct rl_rows
 			   const struct rl_limit *limit, __u32 grace, __u32 *row_taken, __u32 *place)
 {
 	struct rl_row *first = rl_row_at(where, rows->row[0]), *second = rl_row_at(where, rows->row[1]);
+	int emptier;
 
 	if (!first || !second)
 		return 0;
-	if (rl_row_free(second) > rl_row_free(first)) {
-		*row_taken = rows->row[1];
-		*place = rl_row_take(job, second, limit, grace);
-		if (*place < RL_ROW)
-			return 1;
-	}
+	emptier = rl_row_free(second) > rl_row_free(first);
+	*row_taken = emptier ? rows->row[1] : rows->row[0];
+	*place = rl_row_take_free(job, emptier ? second : first, limit, rows->home);
+	if (*place < RL_ROW)
+		return 1;
 	*row_taken = rows->row[0];
-	*place = rl_row_take(job, first, limit, grace);
+	*place = rl_row_take_spent(job, first, limit, grace);
 	if (*place < RL_ROW)
 		return 1;
 	*row_taken = rows->row[1];
-	*place = rl_row_take(job, second, limit, grace);
+	*place = rl_row_take_spent(job, second, limit, grace);
 	return *place < RL_ROW;
 }
 
@@ -229,10 +246,12 @@ RL_INLINE void rl_place_prepare(struct rl_row *row, __u32 where, __u32 index, __
 				const struct rl_source_key *key)
 {
 	struct rl_row_address *address = where == RL_AT_ROWS6 ? rl_row_address_at(index) : 0;
-	const struct rl_tally none = {};
+	const struct rl_count none = {};
 
 	place &= RL_ROW - 1;
-	row->tally[place] = none;
+	row->at[place].passed = none;
+	row->at[place].dropped = none;
+	row->shadow[place] = none;
 	if (address) {
 		address->at[place].limit_id = key->limit_id;
 		__builtin_memcpy(address->at[place].addr, key->addr, sizeof(key->addr));
@@ -255,7 +274,8 @@ RL_FUNCTION int rl_place_give(struct rl_job *job, struct rl_hold *hold)
 	job->given = 0;
 	limit = rl_limit_at(hold->cell);
 	rows = rl_hold_rows(hold);
-	lock = rl_lock_at(rows.region + (hold->where == RL_AT_ROWS6 ? rl_table_at()->regions : 0));
+	lock = rl_lock_at(rows.row[0] / RL_REGION_ROWS +
+			  (hold->where == RL_AT_ROWS6 ? rl_table_at()->regions : 0));
 	if (!limit || !lock || !rl_lock(lock))
 		return RL_DROP_CONTENDED;
 	if (!rl_rows_find(hold->where, &rows, hold->whose, &job->key, &hold->index, &hold->place)) {
@@ -291,7 +311,7 @@ RL_FUNCTION int rl_group_hold(struct rl_job *job, struct rl_hold *hold)
 	rows = rl_table_rows(rl_table_at(), RL_GROUP_REGIONS, hold->whose);
 	found = rl_rows_find(hold->where, &rows, hold->whose, 0, &hold->index, &hold->place);
 	if (!found) {
-		__u32 *lock = rl_lock_at(2 * rl_table_at()->regions + rows.region);
+		__u32 *lock = rl_lock_at(2 * rl_table_at()->regions + rows.row[0] / RL_REGION_ROWS);
 
 		if (!lock || !rl_lock(lock))
 			return RL_DROP_CONTENDED;
@@ -309,7 +329,7 @@ RL_FUNCTION int rl_group_hold(struct rl_job *job, struct rl_hold *hold)
 }
 
 /* Does the hold's source have a bucket? */
-RL_FUNCTION int rl_source_known(struct rl_job *job, struct rl_hold *hold)
+RL_FUNCTION int rl_source_find(struct rl_job *job, struct rl_hold *hold)
 {
 	struct rl_rows rows;
 
@@ -337,17 +357,18 @@ RL_INLINE int rl_lru_give(struct rl_job *job, const struct rl_hold *hold, const 
 	return job->given || rl_lru_find(&job->key) ? RL_PASS_LIMIT : RL_DROP_FULL;
 }
 
-/* A source that has no bucket yet. `known`: it has one under another limit of its prefix, so it isn't new. */
-RL_INLINE int rl_source_new(struct rl_job *job, struct rl_hold *hold, const struct rl_limit *limit, int known)
+/* A source that has no bucket yet. `admitted`: it has one under another limit of its prefix, so it isn't new. */
+RL_INLINE int rl_source_new(struct rl_job *job, struct rl_hold *hold, const struct rl_limit *limit,
+			    int admitted)
 {
 	int reason = RL_PASS_LIMIT;
 
-	if (!known)
+	if (!admitted)
 		reason = rl_new_admit(job);
 	if (reason != RL_PASS_LIMIT)
 		return reason;
 	reason = hold->where == RL_AT_LRU ? rl_lru_give(job, hold, limit) : rl_place_give(job, hold);
-	if (!known)
+	if (!admitted)
 		rl_new_settle(job, reason);
 	return reason;
 }
@@ -361,13 +382,14 @@ RL_INLINE void rl_hold_known(const struct rl_job *job, const struct rl_hold *hol
 
 	if (!row || !settings || (hold->where == RL_AT_ROWS6 && settings->split))
 		return;
-	is = &row->buckets[hold->place & (RL_ROW - 1)].known;
+	is = &row->at[hold->place & (RL_ROW - 1)].buckets.known;
 	if (*(volatile __u32 *)is != known)
 		*(volatile __u32 *)is = known;
 }
 
 /* The hold's bucket in the store: as the head of this file says. */
-RL_INLINE int rl_store_hold(struct rl_job *job, struct rl_hold *hold, const struct rl_limit *limit, int known)
+RL_INLINE int rl_store_hold(struct rl_job *job, struct rl_hold *hold, const struct rl_limit *limit,
+			    int admitted)
 {
 	int reason = RL_PASS_LIMIT;
 	__u64 number;
@@ -380,20 +402,20 @@ RL_INLINE int rl_store_hold(struct rl_job *job, struct rl_hold *hold, const stru
 	number = rl_table_number(rl_table_at(), job->key.family, job->key.addr);
 	hold->whose = rl_table_key(limit->id, number);
 	hold->spot = rl_table_spot((enum rl_level)limit->level, limit->id, number);
-	if (!rl_source_known(job, hold))
-		reason = rl_source_new(job, hold, limit, known);
+	if (!rl_source_find(job, hold))
+		reason = rl_source_new(job, hold, limit, admitted);
 	if (reason == RL_PASS_LIMIT && !rl_lru_used() && limit->level == RL_LEVEL_SOURCE &&
-	    limit->bits[job->key.family == 6] == (job->key.family == 4 ? 32 : 64))
+	    limit->bits[job->key.family == 6] == RL_SOURCE_BITS(job->key.family))
 		rl_hold_known(job, hold);
 	return reason;
 }
 
 /*
- * Hold the packet to a limit on its source. `known`: it is known that the source has a bucket, so this one is no new
- * source's. Adds the hold, and returns RL_PASS_LIMIT, RL_PASS_AGGREGATE, RL_PASS_OPEN, or why the packet can't be held:
+ * Hold the packet to a limit on its source. `admitted`: the source has a bucket under its prefix's limit, so it is no new
+ * one. Adds the hold, and returns RL_PASS_LIMIT, RL_PASS_AGGREGATE, RL_PASS_OPEN, or why the packet can't be held:
  * RL_SHADOW_NEW, RL_DROP_NEW, RL_DROP_FULL, RL_DROP_CONTENDED, RL_PASS_ERROR.
  */
-RL_INLINE int rl_source_hold(struct rl_job *job, __u32 cell, int known)
+RL_INLINE int rl_source_hold(struct rl_job *job, __u32 cell, int admitted)
 {
 	const struct rl_settings *settings = rl_settings_at();
 	const struct rl_limit *limit = rl_limit_at(cell);
@@ -415,7 +437,7 @@ RL_INLINE int rl_source_hold(struct rl_job *job, __u32 cell, int known)
 		hold->whose = limit->id;
 		return RL_PASS_LIMIT;
 	}
-	reason = rl_store_hold(job, hold, limit, known);
+	reason = rl_store_hold(job, hold, limit, admitted);
 	if (reason == RL_PASS_LIMIT)
 		return reason;
 	if (reason == RL_DROP_FULL && settings->when_full == RL_FULL_AGGREGATE)

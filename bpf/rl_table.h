@@ -38,8 +38,9 @@
 
 /* Where a key may be. */
 struct rl_rows {
-	__u32 region;
-	__u32 row[2]; /* different ones */
+	__u32 row[2]; /* different ones of one region */
+	__u32
+	    home; /* the place in either that is looked at first, and taken if it is free: mostly it is there */
 };
 
 /* Finalizer of MurmurHash3: each bit of the input flips each bit of the output with a chance of one half. */
@@ -48,17 +49,6 @@ RL_INLINE __u64 rl_table_mix(__u64 x)
 	x = (x ^ x >> 33) * 0xff51afd7ed558ccdULL;
 	x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53ULL;
 	return x ^ x >> 33;
-}
-
-/* The first four and eight bytes of an address as numbers that keep its order. */
-RL_INLINE __u32 rl_table_be32(const __u8 *p)
-{
-	return (__u32)p[0] << 24 | (__u32)p[1] << 16 | (__u32)p[2] << 8 | p[3];
-}
-
-RL_INLINE __u64 rl_table_be64(const __u8 *p)
-{
-	return (__u64)rl_table_be32(p) << 32 | rl_table_be32(p + 4);
 }
 
 /* The first `bits` bits of an address in network byte order; bits: 0 to 8 * size. */
@@ -76,8 +66,8 @@ RL_INLINE void rl_address_cut(__u8 *addr, __u32 size, __u32 bits)
 RL_INLINE __u64 rl_table_number(const struct rl_table *table, __u8 family, const __u8 *addr)
 {
 	if (family == 4)
-		return rl_table_be32(addr);
-	return rl_table_mix(rl_table_mix(rl_table_be64(addr) ^ table->seed[1]) ^ rl_table_be64(addr + 8) ^
+		return rl_be32(addr);
+	return rl_table_mix(rl_table_mix(rl_be64(addr) ^ table->seed[1]) ^ rl_be64(addr + 8) ^
 			    table->seed[0]);
 }
 
@@ -114,7 +104,7 @@ RL_INLINE __u32 rl_table_group_bits(const struct rl_limit *limit, __u8 family)
 RL_INLINE __u64 rl_table_group(const struct rl_table *table, const struct rl_limit *limit, __u8 family,
 			       const __u8 *addr)
 {
-	__u64 first = family == 4 ? (__u64)rl_table_be32(addr) << 32 : rl_table_be64(addr);
+	__u64 first = family == 4 ? (__u64)rl_be32(addr) << 32 : rl_be64(addr);
 	__u32 bits = rl_table_group_bits(limit, family);
 
 	first = bits ? first >> (64 - bits) << (64 - bits) : 0;
@@ -128,34 +118,40 @@ RL_INLINE struct rl_rows rl_table_rows(const struct rl_table *table, __u32 regio
 {
 	__u64 hash = rl_table_mix(rl_table_mix(spot ^ table->seed[0]) ^ table->seed[1]);
 	struct rl_rows rows;
-	__u32 first = hash & (RL_REGION_ROWS - 1), second = (hash / RL_REGION_ROWS) & (RL_REGION_ROWS - 1);
+	__u32 first = hash & (RL_REGION_ROWS - 1), second = (hash / RL_REGION_ROWS) & (RL_REGION_ROWS - 1),
+	      region;
 
 	if (second == first)
 		second = (first + 1) & (RL_REGION_ROWS - 1);
-	rows.region = (__u32)((hash >> 32) * regions >> 32);
-	rows.row[0] = rows.region * RL_REGION_ROWS + first;
-	rows.row[1] = rows.region * RL_REGION_ROWS + second;
+	rows.home = (hash / RL_REGION_ROWS / RL_REGION_ROWS) & (RL_ROW - 1);
+	region = (__u32)((hash >> 32) * regions >> 32);
+	rows.row[0] = region * RL_REGION_ROWS + first;
+	rows.row[1] = region * RL_REGION_ROWS + second;
 	return rows;
 }
 
-/* The key's place in the row, or RL_ROW. */
-RL_FUNCTION __u32 rl_row_find(const struct rl_row *row, __u64 key)
+/* The key's place in the row, or RL_ROW. home: rl_rows.home */
+RL_FUNCTION __u32 rl_row_find(const struct rl_row *row, __u64 key, __u32 home)
 {
 	if (!row)
 		return RL_ROW; /* never so: said for the verifier */
-	for (__u32 i = 0; i < RL_ROW; i++)
+	for (__u32 n = 0; n < RL_ROW; n++) {
+		__u32 i = (home + n) & (RL_ROW - 1);
+
 		if (*(const volatile __u64 *)&row->key[i] == key)
 			return i;
+	}
 	return RL_ROW;
 }
 
 /*
  * What rl_buckets.known is while the policy is in this epoch. Of the key too, so that what is written for one source isn't
- * true of another that was given the place in the same moment. Never 0.
+ * true of another that was given the place in the same moment: of its number and its limit, which are alike in other sources
+ * and limits, hence mixed. Never 0.
  */
 RL_INLINE __u32 rl_known(__u32 epoch, __u64 key)
 {
-	__u32 known = epoch + 1 + ((__u32)key ^ (__u32)(key >> 32)) * 0x9e3779b1;
+	__u32 known = epoch + 1 + (__u32)rl_table_mix(key);
 
 	return known ? known : 1;
 }
@@ -163,8 +159,7 @@ RL_INLINE __u32 rl_known(__u32 epoch, __u64 key)
 /* Is this the very address? */
 RL_INLINE int rl_address_same(const __u8 *one, const __u8 *other)
 {
-	return rl_table_be64(one) == rl_table_be64(other) &&
-	       rl_table_be64(one + 8) == rl_table_be64(other + 8);
+	return rl_be64(one) == rl_be64(other) && rl_be64(one + 8) == rl_be64(other + 8);
 }
 
 /* As rl_row_find(), for IPv6: among those with this key, the one of this address. */
@@ -195,7 +190,7 @@ RL_INLINE void rl_unlock(__u32 *lock)
 
 RL_INLINE void rl_victim_read(const struct rl_row *row, __u32 place, struct rl_victim *out)
 {
-	const struct rl_buckets *buckets = &row->buckets[place];
+	const struct rl_buckets *buckets = &row->at[place].buckets;
 
 	out->key = *(const volatile __u64 *)&row->key[place];
 	out->word[RL_PACKETS] = *(const volatile __u64 *)&buckets->word[RL_PACKETS];
@@ -237,7 +232,7 @@ RL_INLINE __u64 rl_bucket_fresh(const struct rl_limit *limit, enum rl_unit unit,
 RL_INLINE int rl_place_take(struct rl_row *row, __u32 place, const struct rl_victim *seen,
 			    const struct rl_limit *limit, __u64 now)
 {
-	struct rl_buckets *buckets = &row->buckets[place];
+	struct rl_buckets *buckets = &row->at[place].buckets;
 	__u64 fresh[RL_UNITS];
 
 	fresh[RL_PACKETS] = rl_bucket_fresh(limit, RL_PACKETS, now, seen->word[RL_PACKETS]);

@@ -571,8 +571,8 @@ static void set_granularity(const struct rl_target *target, const struct rl_term
 	const struct rl_prefix *prefix = &target->prefix;
 	int family = prefix->family == 6;
 
-	limit->bits[0] = 32;
-	limit->bits[1] = 64; /* one host can pick any address of its /64 */
+	limit->bits[0] = RL_SOURCE_BITS(4);
+	limit->bits[1] = RL_SOURCE_BITS(6);
 	if (terms->per)
 		limit->bits[family] = terms->per;
 	if (target->kind != RL_TARGET_PREFIX || terms->shared ||

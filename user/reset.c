@@ -122,6 +122,13 @@ static void zero_tally(struct rl_tally *tally)
 	zero_count(&tally->shadow);
 }
 
+static void zero_place(struct rl_row *row, int at)
+{
+	zero_count(&row->at[at].passed);
+	zero_count(&row->at[at].dropped);
+	zero_count(&row->shadow[at]);
+}
+
 /* Beside the limits' own buckets. */
 static int zero_own(const struct rl_state *state, const struct chosen *chosen, struct rl_error *err)
 {
@@ -137,34 +144,24 @@ static int zero_own(const struct rl_state *state, const struct chosen *chosen, s
 	return rc;
 }
 
-/* Beside the rows of one family: IPv4's keys name the limit, IPv6's stand in a map of their own. */
-static int zero_table(const struct rl_state *state, const struct chosen *chosen, bool six,
+/* Beside the rows of one family. */
+static int zero_table(const struct rl_state *state, const struct chosen *chosen, enum rl_map map,
 		      struct rl_error *err)
 {
-	RL_MAPPING struct rl_mapping rows = {}, addresses = {};
-	int rc = rl_mapping_open(state, six ? RL_MAP_ROWS6 : RL_MAP_ROWS4, sizeof(struct rl_row), true, &rows,
-				 err);
+	RL_MAPPING struct rl_mapping rows = {};
+	int rc = rl_mapping_open(state, map, sizeof(struct rl_row), true, &rows, err);
 
-	if (!rc && six)
-		rc = rl_mapping_open(state, RL_MAP_ADDRESS6, sizeof(struct rl_row_address), false, &addresses,
-				     err);
-	if (rc)
-		return rc;
-	for (__u32 row = 0; row < rows.entries; row++) {
+	for (__u32 row = 0; !rc && row < rows.entries; row++) {
 		struct rl_row *places = &((struct rl_row *)rows.base)[row];
-		const struct rl_row_address *names =
-		    six && row < addresses.entries ? &((const struct rl_row_address *)addresses.base)[row]
-						   : NULL;
 
 		for (int at = 0; at < RL_ROW; at++) {
 			__u64 key = rl_word_read(&places->key[at]);
-			__u32 id = names ? names->at[at].limit_id : (__u32)(key >> 32);
 
-			if (key && id_is_chosen(chosen, id))
-				zero_tally(&places->tally[at]);
+			if (key && id_is_chosen(chosen, (__u32)(key >> 32)))
+				zero_place(places, at);
 		}
 	}
-	return 0;
+	return rc;
 }
 
 static void skeleton_destroy(struct rl_reset **skeleton)
@@ -204,9 +201,9 @@ static int zero_sources(const struct rl_state *state, struct chosen *chosen, str
 	if (!rc && chosen->snapshot->meta.store == RL_STORE_LRU)
 		return zero_lru(state, chosen, err);
 	if (!rc)
-		rc = zero_table(state, chosen, false, err);
+		rc = zero_table(state, chosen, RL_MAP_ROWS4, err);
 	if (!rc)
-		rc = zero_table(state, chosen, true, err);
+		rc = zero_table(state, chosen, RL_MAP_ROWS6, err);
 	return rc;
 }
 

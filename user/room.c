@@ -176,7 +176,11 @@ int rl_room_cell(const struct rl_heads *heads, const struct rl_limit *limit, __u
 
 void rl_room_free(const struct rl_heads *heads, __u32 slot)
 {
-	rl_claim_free(heads->state, RL_MAP_CELLS, rl_heads_cell(heads, slot));
+	__u32 cell = rl_heads_cell(heads, slot);
+
+	/* A packet of an earlier epoch that is under way finds the limit still; to all others its buckets are nobody's. */
+	rl_head_write(heads, slot, rl_ref_staged(cell, 0, rl_heads_epoch(heads)));
+	rl_claim_free(heads->state, RL_MAP_CELLS, cell);
 	rl_claim_free(heads->state, RL_MAP_SLOTS, slot);
 }
 

@@ -78,12 +78,17 @@ static int table_get(struct rl_sources *sources, __u8 family, const struct rl_so
 	return rc;
 }
 
-static struct rl_tally read_tally(const struct rl_tally *tally)
+static struct rl_count read_count(const struct rl_count *count)
+{
+	return (struct rl_count){rl_word_read(&count->packets), rl_word_read(&count->bytes)};
+}
+
+static struct rl_tally read_tally(const struct rl_row *row, int at)
 {
 	return (struct rl_tally){
-	    .passed = {rl_word_read(&tally->passed.packets), rl_word_read(&tally->passed.bytes)},
-	    .dropped = {rl_word_read(&tally->dropped.packets), rl_word_read(&tally->dropped.bytes)},
-	    .shadow = {rl_word_read(&tally->shadow.packets), rl_word_read(&tally->shadow.bytes)},
+	    .passed = read_count(&row->at[at].passed),
+	    .dropped = read_count(&row->at[at].dropped),
+	    .shadow = read_count(&row->shadow[at]),
 	};
 }
 
@@ -129,7 +134,7 @@ static int table_read(const struct rl_source_table *table, rl_source_use use, vo
 			if (!key)
 				continue;
 			read_name(table, key, row, at, &place);
-			place.tally = read_tally(&rows[row].tally[at]);
+			place.tally = read_tally(&rows[row], at);
 			/* Given to another source meanwhile: what was read may be of both. */
 			if (rl_word_read(&rows[row].key[at]) == key)
 				rc = use(context, &place);
@@ -157,8 +162,8 @@ static bool row_find(const struct rl_source_table *table, __u32 row, __u64 key,
 		if (rl_word_read(&rows[row].key[at]) != key)
 			continue;
 		read_name(table, key, row, at, &place);
-		place.buckets = read_buckets(&rows[row].buckets[at]);
-		place.tally = read_tally(&rows[row].tally[at]);
+		place.buckets = read_buckets(&rows[row].at[at].buckets);
+		place.tally = read_tally(&rows[row], at);
 		if (!is_of(&place, wanted) || rl_word_read(&rows[row].key[at]) != key)
 			continue;
 		*out = place;
@@ -279,7 +284,7 @@ int rl_sources_row(struct rl_sources *sources, __u32 where, __u32 index, struct 
 	rows = table->rows.base;
 	for (int at = 0; at < RL_ROW; at++) {
 		row->key[at] = rl_word_read(&rows[index].key[at]);
-		row->buckets[at] = read_buckets(&rows[index].buckets[at]);
+		row->at[at].buckets = read_buckets(&rows[index].at[at].buckets);
 	}
 	if (where == RL_AT_ROWS6)
 		*address = ((const struct rl_row_address *)table->addresses.base)[index];

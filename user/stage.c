@@ -58,12 +58,19 @@ static int settle(const struct rl_heads *heads, __u32 slot, __u64 ref, __u32 epo
 	return 0;
 }
 
-/* Is the slot somebody's? The head of one that was given back may be staged still (settle_single). */
-static bool slot_taken(const struct rl_heads *heads, __u32 slot)
+/*
+ * Is the head staged by whom the slot belongs to? That of a limit that went may be staged still (settle_single, rl_room_free),
+ * also where the slot has been claimed anew and its owner was killed before it wrote the head.
+ */
+static bool is_staged(const struct rl_heads *heads, __u32 slot, __u64 ref)
 {
 	struct rl_claim claim;
+	struct rl_limit limit;
 
-	return bpf_map_lookup_elem(heads->state->map[RL_MAP_SLOTS], &slot, &claim) == 0 && claim.id;
+	if (bpf_map_lookup_elem(heads->state->map[RL_MAP_SLOTS], &slot, &claim) || !claim.id)
+		return false;
+	return (cell_own(heads, slot, rl_ref_before(ref), &limit) && limit.id == claim.id) ||
+	       (cell_own(heads, slot, rl_ref_after(ref), &limit) && limit.id == claim.id);
 }
 
 static int finish(const struct rl_heads *heads, struct rl_error *err)
@@ -75,7 +82,7 @@ static int finish(const struct rl_heads *heads, struct rl_error *err)
 
 		if (rl_ref_before(ref) == rl_ref_after(ref))
 			continue;
-		if (slot_taken(heads, slot))
+		if (is_staged(heads, slot, ref))
 			rc = settle(heads, slot, ref, rl_heads_epoch(heads), err);
 		else
 			rl_head_write(heads, slot, rl_ref(0));

@@ -220,7 +220,7 @@ int rl_trial_source(const struct rl_snapshot *snapshot, const struct rl_limit *l
 		    rl_prefix_cut(source->family, source->addr, rl_table_group_bits(limit, source->family));
 		if (trial.reason == RL_PASS_AGGREGATE)
 			trial.buckets =
-			    rl_row_at(hold->where, hold->index)->buckets[hold->place & (RL_ROW - 1)];
+			    rl_row_at(hold->where, hold->index)->at[hold->place & (RL_ROW - 1)].buckets;
 		trial.room = find_room(&job, limit, now, trial.reason);
 	}
 	if (!world.rc)

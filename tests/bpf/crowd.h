@@ -12,6 +12,10 @@
 #define CROWD_SMALL 160 /* fixture_options.max_sources: one region of places */
 #define CROWD_TEXT  48
 
+/* Of the fresh ones. */
+#define CROWD_PREFIX4 "10.0.0.0/8"
+#define CROWD_PREFIX6 "2001:db8:a00::/40"
+
 struct many;
 
 struct crowd {

@@ -44,7 +44,10 @@ bool native_find(const struct rl_state *state, const struct rl_table *table, con
 			    !same_address(state, family, rows.row[i], place, limit->id, addr))
 				continue;
 			*out = (struct rl_source){
-			    .key = key, .buckets = row.buckets[place], .tally = row.tally[place]};
+			    .key = key,
+			    .buckets = row.at[place].buckets,
+			    .tally = {row.at[place].passed, row.at[place].dropped, row.shadow[place]},
+			};
 			found++;
 		}
 	}

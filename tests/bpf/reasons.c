@@ -180,16 +180,16 @@ static void play(struct fixture *fx, const struct reason_case *at, const struct 
 	fx->what = NULL;
 }
 
-/* The table is filled under a limit that is then deleted: who fills it owes for an hour. */
+/* The table is filled under limits that no rule replaces: who fills it owes for an hour. */
 static void fill(struct fixture *fx)
 {
 	struct crowd crowd = crowd_open(fx);
 
 	fixture_when_full(fx, RL_FULL_CLOSED);
-	fixture_limit(fx, "any", "1/h", "2", NULL);
+	fixture_limit(fx, CROWD_PREFIX4, "1/h", "2", NULL);
+	fixture_limit(fx, CROWD_PREFIX6, "1/h", "2", NULL);
 	crowd_fill(&crowd, 4);
 	crowd_fill(&crowd, 6);
-	fixture_unlimit(fx, "any");
 	crowd_close(&crowd);
 }
 

@@ -313,11 +313,11 @@ Test(shadow, of_a_full_table)
 	    &(struct fixture_options){.max_sources = CROWD_SMALL, .when_full = RL_FULL_CLOSED});
 	struct crowd crowd = crowd_open(&fx);
 
-	/* Who fills the table owes for an hour under a limit that is gone. */
-	fixture_limit(&fx, "any", "1/h", "2", NULL);
+	/* Who fills the table owes for an hour under limits of its own. */
+	fixture_limit(&fx, CROWD_PREFIX4, "1/h", "2", NULL);
+	fixture_limit(&fx, CROWD_PREFIX6, "1/h", "2", NULL);
 	crowd_fill(&crowd, 4);
 	crowd_fill(&crowd, 6);
-	fixture_unlimit(&fx, "any");
 	for (int f = 0; f < 2; f++) {
 		no_room(&fx, &families[f], false);
 		no_room(&fx, &families[f], true);

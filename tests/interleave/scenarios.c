@@ -417,20 +417,20 @@ static bool convert_check(char text[SCHEDULE_TEXT])
 static void tally_prepare(void)
 {
 	evict_prepare();
-	world.row[0].tally[0].passed.packets = world.row[0].tally[0].dropped.packets = 1000;
+	world.row[0].at[0].passed.packets = world.row[0].at[0].dropped.packets = 1000;
 }
 
 static bool tally_check(char text[SCHEDULE_TEXT])
 {
-	const struct rl_tally *tally = world_tally(1);
+	struct rl_tally tally;
 	__u64 passed = (__u64)world_passed(1), dropped = 2 - passed;
 
-	if (!tally)
+	if (!world_tally(1, &tally))
 		return true;
-	EXPECT(tally->passed.packets == passed, "%llu counted as passed, and %llu did", tally->passed.packets,
+	EXPECT(tally.passed.packets == passed, "%llu counted as passed, and %llu did", tally.passed.packets,
 	       passed);
-	EXPECT(tally->dropped.packets <= dropped + 1, "%llu counted as dropped, and %llu were",
-	       tally->dropped.packets, dropped);
+	EXPECT(tally.dropped.packets <= dropped + 1, "%llu counted as dropped, and %llu were",
+	       tally.dropped.packets, dropped);
 	return true;
 }
 
@@ -486,6 +486,50 @@ static void handed_run(int cpu)
 static bool handed_check(char text[SCHEDULE_TEXT])
 {
 	return is_reclassified(1, text);
+}
+
+/* --- alike: the place was that of another limit's source --- */
+
+static void alike_policy(void)
+{
+	known_policy();
+	world_limit(SLOT_OTHER, 0, 60, 4, 0);
+}
+
+static void alike_prepare(void)
+{
+	world_settle_other(LONG_AGO);
+	world_occupy(1);
+}
+
+/* --- unrated: a place goes to a source of a limit without a rate --- */
+
+static void unrated_policy(void)
+{
+	world_limit(SLOT_SOURCE, 0, 60, 2, 0);
+	world_limit(SLOT_OTHER, 0, 60, 4, 0);
+	memset(world_limits[SLOT_OTHER].rate, 0, sizeof(world_limits[SLOT_OTHER].rate));
+}
+
+static void unrated_prepare(void)
+{
+	world_settle(0, 0, LONG_AGO, LONG_AGO);
+	world_settle(1, -1, LONG_AGO, LONG_AGO);
+	world_occupy(2);
+	world.policy[1] = SLOT_OTHER;
+}
+
+static void unrated_run(int cpu)
+{
+	world_offer(cpu, 1);
+}
+
+static bool unrated_check(char text[SCHEDULE_TEXT])
+{
+	for (int i = 0; i < world_packets; i++)
+		EXPECT(world_packet[i].source || world_packet[i].slot == SLOT_SOURCE,
+		       "packet %d was held to the limit in slot %u", i, world_packet[i].slot);
+	return two_pass(0, text);
 }
 
 /* --- split: likewise, and it shares its place with one that stays where it was --- */
@@ -604,6 +648,10 @@ const struct scenario scenarios[] = {
      known_policy, nothing, 3, known_run, known_check},
     {"handed", "nor in the place that it was just given", 4, FAST, false, 2, known_policy, handed_prepare, 3,
      handed_run, handed_check},
+    {"alike", "nor where that was another limit's", 4, FAST, false, 2, alike_policy, alike_prepare, 3,
+     handed_run, handed_check},
+    {"unrated", "whoever else was given its place, it is held to its own limit", 4, FAST, false, 2,
+     unrated_policy, unrated_prepare, 2, unrated_run, unrated_check},
     {"split", "nor in one that it shares", 6, FAST, false, 2, known_policy, nothing, 3, split_run,
      split_check},
     {"per", "nor by the address of its neighbourhood", 4, FAST, false, 2, per_policy, per_prepare, 2, per_run,

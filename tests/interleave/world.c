@@ -35,6 +35,8 @@ static struct rl_job jobs[SCHEDULE_CPUS];
 
 static __u32 id_of(enum world_slot slot)
 {
+	if (slot == SLOT_OTHER)
+		return (100 + SLOT_SOURCE) ^ (__u32)world_source[0].number ^ (__u32)world_source[1].number;
 	return 100 + slot;
 }
 
@@ -201,8 +203,8 @@ void world_settle(int i, int source, __u64 charged, __u64 full)
 		world.address[i / RL_ROW].at[i % RL_ROW].limit_id = limit->id;
 		memcpy(world.address[i / RL_ROW].at[i % RL_ROW].addr, world_source[source].addr, 16);
 	}
-	world_charge(&row->buckets[i % RL_ROW], SLOT_SOURCE, charged, full);
-	row->buckets[i % RL_ROW].known = rl_known(0, row->key[i % RL_ROW]);
+	world_charge(&row->at[i % RL_ROW].buckets, SLOT_SOURCE, charged, full);
+	row->at[i % RL_ROW].buckets.known = rl_known(0, row->key[i % RL_ROW]);
 }
 
 void world_occupy(int from)
@@ -227,7 +229,7 @@ void world_offer(int source, int count)
 		packet.reason = under_test->packet(job, from->frame[way], from->len);
 		packet.now = job->now;
 		packet.fast = !job->count;
-		packet.slot = packet.fast ? job->level[0].slot : job->hold[0].slot;
+		packet.slot = packet.fast ? job->tier[0].slot : job->hold[0].slot;
 		world_fast += packet.fast;
 		if (world_packets == WORLD_PACKETS)
 			abort();
@@ -271,6 +273,15 @@ void world_enter(int source)
 	set_head(SLOT_INNER, rl_ref(inner));
 }
 
+void world_settle_other(__u64 charged)
+{
+	world.policy[0] = SLOT_OTHER;
+	world_settle(0, 0, charged, charged);
+	world.row[0].key[0] = key_of(0, SLOT_OTHER);
+	world_charge(&world.row[0].at[0].buckets, SLOT_OTHER, charged, charged);
+	world.row[0].at[0].buckets.known = rl_known(0, world.row[0].key[0]);
+}
+
 /* --- what became of it --- */
 
 static bool counts(const struct world_packet *packet, int source)
@@ -307,14 +318,18 @@ const struct rl_buckets *world_buckets(int source, int *places)
 {
 	int place = place_of(source, places);
 
-	return place < 0 ? NULL : &world.row[place / RL_ROW].buckets[place % RL_ROW];
+	return place < 0 ? NULL : &world.row[place / RL_ROW].at[place % RL_ROW].buckets;
 }
 
-const struct rl_tally *world_tally(int source)
+bool world_tally(int source, struct rl_tally *out)
 {
 	int places, place = place_of(source, &places);
+	const struct rl_row *row = place < 0 ? NULL : &world.row[place / RL_ROW];
 
-	return place < 0 ? NULL : &world.row[place / RL_ROW].tally[place % RL_ROW];
+	if (row)
+		*out = (struct rl_tally){.passed = row->at[place % RL_ROW].passed,
+					 .dropped = row->at[place % RL_ROW].dropped};
+	return row;
 }
 
 static const struct rl_limit *in_force(enum world_slot slot)
@@ -367,26 +382,34 @@ static const char *buckets_part(size_t offset)
 	return offset < offsetof(struct rl_buckets, known) ? "the stamp" : "known";
 }
 
+static bool row_is_tally(size_t in)
+{
+	return in >= offsetof(struct rl_row, shadow) ||
+	       (in >= offsetof(struct rl_row, at) &&
+		(in - offsetof(struct rl_row, at)) % sizeof(struct rl_row_place) >=
+		    sizeof(struct rl_buckets));
+}
+
 bool world_is_tally(size_t offset)
 {
 	size_t in = offset - offsetof(struct world, row);
 
-	return in < sizeof(world.row) && in % sizeof(struct rl_row) >= offsetof(struct rl_row, tally);
+	return in < sizeof(world.row) && row_is_tally(in % sizeof(struct rl_row));
 }
 
 static void describe_row(size_t offset, char text[SCHEDULE_TEXT])
 {
 	size_t row = offset / sizeof(struct rl_row), in = offset % sizeof(struct rl_row),
-	       buckets = in - offsetof(struct rl_row, buckets);
+	       place = in - offsetof(struct rl_row, at);
 
-	if (in >= offsetof(struct rl_row, tally))
+	if (row_is_tally(in))
 		strcpy(text, "a tally");
-	else if (in < offsetof(struct rl_row, buckets))
+	else if (in < offsetof(struct rl_row, at))
 		snprintf(text, SCHEDULE_TEXT, "the key of place %zu", row * RL_ROW + in / sizeof(__u64));
 	else
 		snprintf(text, SCHEDULE_TEXT, "%s of place %zu",
-			 buckets_part(buckets % sizeof(struct rl_buckets)),
-			 row * RL_ROW + buckets / sizeof(struct rl_buckets));
+			 buckets_part(place % sizeof(struct rl_row_place)),
+			 row * RL_ROW + place / sizeof(struct rl_row_place));
 }
 
 void world_describe(size_t offset, char text[SCHEDULE_TEXT])

@@ -25,6 +25,7 @@ enum world_slot {
 	SLOT_NONE,
 	SLOT_SOURCE,
 	SLOT_INNER, /* of a prefix inside SLOT_SOURCE's: in the policy from world_enter() on */
+	SLOT_OTHER, /* of another prefix; its id differs from SLOT_SOURCE's as source 0's number does from source 1's */
 	SLOT_TENANT,
 	SLOT_NEW,
 	SLOT_DEVICE,
@@ -126,6 +127,9 @@ void world_switch(enum world_slot slot);
  */
 void world_enter(int source);
 
+/* Source 0 is under SLOT_OTHER, and its place was charged last then. */
+void world_settle_other(__u64 charged);
+
 /* --- what became of it --- */
 
 /* How many of a source's packets were let through, or with -1 of all sources. */
@@ -138,7 +142,7 @@ const struct rl_buckets *world_buckets(int source, int *places);
 bool world_is_tally(size_t offset);
 
 /* Its tally likewise. */
-const struct rl_tally *world_tally(int source);
+bool world_tally(int source, struct rl_tally *out);
 
 /*
  * What an ideal bucket owes at the end, in ns, that was charged with what passed of the source, or with -1 of all of

@@ -186,13 +186,16 @@ static void native_device(struct backend *backend, unsigned int device, bool pau
 static void native_reset(struct backend *backend)
 {
 	const struct rl_tally none = {0};
+	struct rl_row *row;
 
 	(void)backend;
 	memset(native.limit_count, 0, sizeof(native.limit_count));
 	memset(native.device_count, 0, sizeof(native.device_count));
-	for (int family = 0; family < 2; family++)
-		for (int row = 0; row < ROWS; row++)
-			memset(native.rows[family][row].tally, 0, sizeof(native.rows[family][row].tally));
+	for (int i = 0; i < 2 * ROWS * RL_ROW; i++) {
+		row = &native.rows[i / RL_ROW % 2][i / RL_ROW / 2];
+		row->at[i % RL_ROW].passed = row->at[i % RL_ROW].dropped = row->shadow[i % RL_ROW] =
+		    none.shadow;
+	}
 	for (int i = 0; i < SLOTS; i++)
 		native.own[i].tally = none;
 	for (int i = 0; i < LRU_PLACES; i++)
@@ -218,8 +221,12 @@ static void table_tally(const struct rl_source_key *key, struct rl_tally *out)
 	__u32 where = key->family == 4 ? RL_AT_ROWS4 : RL_AT_ROWS6, row, place;
 	struct rl_rows rows = rl_table_rows(&native.table, native.table.regions, number);
 
-	if (rl_rows_find(where, &rows, rl_table_key(key->limit_id, number), key, &row, &place))
-		*out = native.rows[where == RL_AT_ROWS6][row].tally[place];
+	const struct rl_row *at;
+
+	if (!rl_rows_find(where, &rows, rl_table_key(key->limit_id, number), key, &row, &place))
+		return;
+	at = &native.rows[where == RL_AT_ROWS6][row];
+	*out = (struct rl_tally){at->at[place].passed, at->at[place].dropped, at->shadow[place]};
 }
 
 static bool native_tally(struct backend *backend, const struct rl_target *target,

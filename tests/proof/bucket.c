@@ -69,19 +69,19 @@ static struct {
 	__s32 tag;
 } known;
 
-/* One of 1 to 255, any for one generation, and counting up and coming round from there. */
+/* One of 128 to 255, any for one generation, and counting up and coming round from there. */
 __u64 model_tag(__u32 gen)
 {
 	__s32 distance, tag;
 
 	if (!known.tag) {
 		known.gen = gen;
-		known.tag = (__s32)(1 + any_below(255));
+		known.tag = (__s32)(128 + any_below(128));
 	}
 	distance = (__s32)(gen - known.gen);
-	__CPROVER_assert(distance > -255 && distance < 255, "model_tag() knows the generation");
+	__CPROVER_assert(distance > -128 && distance < 128, "model_tag() knows the generation");
 	tag = known.tag + distance;
-	return (__u64)(tag < 1 ? tag + 255 : tag > 255 ? tag - 255 : tag);
+	return (__u64)(tag < 128 ? tag + 128 : tag > 255 ? tag - 128 : tag);
 }
 
 /* As it is stored: a TAT that is `debt` and `cost` ahead of the clock. */
@@ -194,7 +194,7 @@ void prove_newer(void)
 }
 
 /*
- * A word of up to 127 generations behind ours is never taken for a newer one: that would reject until it is
+ * A word of fewer than RL_GCRA_MISSED generations behind ours is never taken for a newer one: that would reject until it is
  * gone.
  */
 void prove_older(void)

@@ -75,7 +75,7 @@ static inline struct rl_limit any_accepted(void)
 	rate->burst = any_time(RL_GCRA_BURST_MAX - 1);
 	rate->owed = any_time(RL_GCRA_BURST_MAX - 1);
 	__CPROVER_assume(rate->burst && rate->owed >= rate->burst);
-	/* 2^32 changes wrap the generation, and 2^32 isn't a multiple of 255: tags repeat there. */
+	/* A generation of 0 is a bucket that was never charged: there is none. */
 	__CPROVER_assume(limit.gen >= 1 && limit.gen <= 0xffffffff - AHEAD);
 	for (__u32 i = 0; i < RL_PAST; i++) {
 		if (limit.gen <= 1 + i) /* there was no generation before the first */

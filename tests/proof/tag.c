@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * What bucket.c takes tags for: 1 to 255, one more with each generation, and 1 again after 255. So a tag
- * repeats after 255 generations and not before. A program: to go through all generations is quicker than to
+ * What bucket.c takes tags for: 128 to 255, one more with each generation, and 128 again after 255. So a tag
+ * repeats after 128 generations and not before. A program: to go through all generations is quicker than to
  * decide a division.
  */
 #include <stdio.h>
@@ -12,10 +12,10 @@ int main(void)
 {
 	__u64 expected = rl_gcra_tag(0);
 
-	if (expected < 1 || expected > 255)
+	if (expected < 128 || expected > 255)
 		return 1;
 	for (__u32 gen = 0; gen < 0xffffffff; gen++) {
-		expected = expected == 255 ? 1 : expected + 1;
+		expected = expected == 255 ? 128 : expected + 1;
 		if (rl_gcra_tag(gen + 1) == expected)
 			continue;
 		printf("generation %u has tag %llu, expected %llu\n", gen + 1, rl_gcra_tag(gen + 1),

@@ -162,8 +162,8 @@ static struct rl_limit change_times(struct rl_limit limit, int changes)
  */
 Test(change, missed_changes)
 {
-	static const int changes[] = {1,   3,	4,   5,	  6,   100, 127, 128, 129, 246,
-				      247, 253, 254, 255, 256, 257, 300, 510, 765};
+	static const int changes[] = {1,   3,	4,   5,	  6,   63,  64,	 65,  100, 119, 120, 126, 127,
+				      128, 129, 246, 247, 253, 254, 255, 256, 257, 300, 510, 765};
 
 	for (size_t i = 0; i < COUNT(changes); i++) {
 		struct rl_limit first = limit_of("100pps 800kbit", "200 200kb");

@@ -96,7 +96,7 @@ static void fill(struct rl_row *rows, size_t count, struct rl_buckets buckets)
 {
 	for (size_t i = 0; i < count * RL_ROW; i++) {
 		rows[i / RL_ROW].key[i % RL_ROW] = 0xffff000000000000 + i;
-		rows[i / RL_ROW].buckets[i % RL_ROW] = buckets;
+		rows[i / RL_ROW].at[i % RL_ROW].buckets = buckets;
 	}
 }
 
@@ -249,7 +249,7 @@ Test(trial, the_bucket_of_its_neighbourhood)
 		cr_assert_eq(trial.buckets.stamp, NOW_STAMP, "given a full one");
 
 		world.groups[rows.row[1]].key[5] = key;
-		world.groups[rows.row[1]].buckets[5] = owed;
+		world.groups[rows.row[1]].at[5].buckets = owed;
 		trial = expect(family, NOW, RL_PASS_AGGREGATE);
 		cr_assert_eq(memcmp(&trial.buckets, &owed, sizeof(owed)), 0);
 

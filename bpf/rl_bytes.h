@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rl_bytes.h - bytes of the network as numbers, which keep the order of addresses. Compiles on both sides.
+ *
+ * A compiler for BPF takes memory whose alignment it doesn't know byte by byte, and bytes that were stored one by one and are
+ * then read as a word cost a stall. The kernels that rl-agent runs on load words from anywhere (the verifier asks for
+ * aligned ones where the processor does), so there it is told to.
+ */
+#ifndef RL_BYTES_H
+#define RL_BYTES_H
+
+#include <linux/types.h>
+
+#include "rl_abi.h"
+
+#ifdef __bpf__
+#define RL_WORD(type, p) (*(const type *)(p))
+#define RL_ORDER(bits, x)                                                                                    \
+	(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? (__u##bits)__builtin_bswap##bits(x) : (x))
+
+RL_INLINE __u16 rl_be16(const __u8 *p)
+{
+	return RL_ORDER(16, RL_WORD(__u16, p));
+}
+
+RL_INLINE __u32 rl_be32(const __u8 *p)
+{
+	return RL_ORDER(32, RL_WORD(__u32, p));
+}
+
+RL_INLINE __u64 rl_be64(const __u8 *p)
+{
+	return RL_ORDER(64, RL_WORD(__u64, p));
+}
+
+RL_INLINE void rl_copy4(__u8 *to, const __u8 *from)
+{
+	*(__u32 *)to = RL_WORD(__u32, from);
+}
+
+RL_INLINE void rl_copy16(__u8 *to, const __u8 *from)
+{
+	*(__u64 *)to = RL_WORD(__u64, from);
+	*(__u64 *)(to + 8) = RL_WORD(__u64, from + 8);
+}
+#else
+RL_INLINE __u16 rl_be16(const __u8 *p)
+{
+	return (__u16)((__u16)p[0] << 8 | p[1]);
+}
+
+RL_INLINE __u32 rl_be32(const __u8 *p)
+{
+	return (__u32)rl_be16(p) << 16 | rl_be16(p + 2);
+}
+
+RL_INLINE __u64 rl_be64(const __u8 *p)
+{
+	return (__u64)rl_be32(p) << 32 | rl_be32(p + 4);
+}
+
+RL_INLINE void rl_copy4(__u8 *to, const __u8 *from)
+{
+	__builtin_memcpy(to, from, 4);
+}
+
+RL_INLINE void rl_copy16(__u8 *to, const __u8 *from)
+{
+	__builtin_memcpy(to, from, 16);
+}
+#endif
+
+#endif
