@@ -10,7 +10,7 @@
  * Four kinds of data, each in maps of its own, so that writing one never disturbs another:
  *
  *   policy    rl_limit   what the operator said and the arithmetic that follows; user space writes it
- *   buckets   rl_buckets the packet path alone writes it: user space never writes a live bucket's state
+ *   buckets   rl_buckets the packet path alone writes it; user space only fills one whose limit has no rate (user/names.c)
  *   counters  rl_count   the packet path writes it, readers sum it; `reset` zeroes it
  *   devices   rl_device  what is attached, and the pause flag; user space writes it
  *

@@ -4,7 +4,7 @@
 
 UNIT_SRC  := $(wildcard tests/unit/*.c) tests/lib/frame.c
 UNIT_OBJ  := $(UNIT_SRC:%.c=$(B)/san/%.o) $(LIB_SRC:%.c=$(B)/san/%.o)
-PURE_OBJ  := $(patsubst %,$(B)/user/%.o,error units prefix target class limit)
+PURE_OBJ  := $(patsubst %,$(B)/user/%.o,error plain units prefix target class limit)
 BPF_SRC   := $(filter-out %.bpf.c,$(wildcard tests/bpf/*.c)) tests/lib/frame.c
 BPF_OBJ   := $(BPF_SRC:%.c=$(B)/%.o) $(LIB_OBJ)
 TEST_TOOLS := $(B)/tests/rl-send $(B)/tests/rl-tcp $(B)/tests/oldkernel.so
@@ -82,7 +82,7 @@ $(B)/tests/fuzz-parse: tests/fuzz/fuzz_parse.c $(BPF_HEADERS)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ) -o $@ $<
 
-$(B)/tests/fuzz-units: tests/fuzz/fuzz_units.c $(patsubst %,user/%.c,error units prefix target class limit) $(wildcard user/*.h bpf/rl_*.h)
+$(B)/tests/fuzz-units: tests/fuzz/fuzz_units.c $(patsubst %,user/%.c,error plain units prefix target class limit) $(wildcard user/*.h bpf/rl_*.h)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^)
 

@@ -12,8 +12,10 @@
 #include "cleanup.h"
 #include "device.h"
 #include "limit.h"
+#include "plain.h"
 #include "policy.h"
 #include "units.h"
+#include "walk.h"
 
 const char *rl_whereabouts_name(enum rl_whereabouts where)
 {
@@ -96,6 +98,19 @@ const struct rl_attached *rl_attached_find(const struct rl_attached *attached, s
 	return found;
 }
 
+void rl_attached_target(const struct rl_state *state, struct rl_target *target)
+{
+	char name[RL_NAME_LEN];
+	struct rl_error ignored;
+	struct rl_limit limit;
+
+	if (target->kind != RL_TARGET_DEVICE || rl_policy_find(state, target, NULL, &limit) ||
+	    rl_device_name(target->name, name, &ignored))
+		return;
+	memset(target->name, 0, sizeof(target->name));
+	memcpy(target->name, name, sizeof(name));
+}
+
 int rl_attached_write(const struct rl_state *state, __u32 slot, const struct rl_device *device,
 		      struct rl_error *err)
 {
@@ -139,16 +154,16 @@ static void rename_tell(const struct rl_state *state, const struct rl_device *wa
 	has = rl_policy_slot(state, is->limit, &new);
 	if (!had && !has)
 		return;
-	fprintf(stderr, "rl-agent: warning: %s was called %s: ", is->name, was->name);
+	rl_plain_print(stderr, "rl-agent: warning: %s was called %s: ", is->name, was->name);
 	if (had)
-		fprintf(stderr, "the limit of dev:%s (%s) doesn't hold it any more", old.target.name,
-			rl_terms_print(&old.terms, terms));
+		rl_plain_print(stderr, "the limit of dev:%s (%s) doesn't hold it any more", old.target.name,
+			       rl_terms_print(&old.terms, terms));
 	if (has)
-		fprintf(stderr, "%sthat of dev:%s (%s) holds it now", had ? "; " : "", new.target.name,
-			rl_terms_print(&new.terms, terms));
+		rl_plain_print(stderr, "%sthat of dev:%s (%s) holds it now", had ? "; " : "", new.target.name,
+			       rl_terms_print(&new.terms, terms));
 	if (had)
-		fprintf(stderr, "; `rl-agent set-limit dev:%s%s` sets it again for the new name", is->name,
-			options_print(&old.terms, options));
+		rl_plain_print(stderr, "; `rl-agent set-limit dev:%s%s` sets it again for the new name",
+			       is->name, options_print(&old.terms, options));
 	fputc('\n', stderr);
 }
 
@@ -171,4 +186,46 @@ int rl_attached_rename(const struct rl_state *state, struct rl_error *err)
 			rename_tell(state, &was, device);
 	}
 	return rc;
+}
+
+static bool is_attached(const struct rl_attached *attached, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++)
+		if (attached[i].where == RL_HERE && !strcmp(attached[i].name, name))
+			return true;
+	return false;
+}
+
+/* The first limit of a device that isn't attached. */
+static bool idle_find(const struct rl_state *state, struct rl_limit *out)
+{
+	RL_FREE struct rl_walk_name *names = NULL;
+	struct rl_attached attached[RL_MAX_DEVICES];
+	size_t count = 0, attached_count = 0;
+	struct rl_error ignored;
+
+	if (rl_state_attached(state, true, attached, &attached_count, &ignored) ||
+	    rl_walk_names(state, &names, &count, &ignored))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (names[i].target.kind == RL_TARGET_DEVICE &&
+		    !is_attached(attached, attached_count, names[i].target.name) &&
+		    rl_policy_slot(state, names[i].slot, out))
+			return true;
+	return false;
+}
+
+void rl_attached_tell_idle(const struct rl_state *state, const char *name)
+{
+	char terms[RL_TERMS_TEXT], options[OPTIONS_TEXT];
+	struct rl_limit idle;
+
+	if (rl_policy_device(state, name) || !idle_find(state, &idle))
+		return;
+	rl_plain_print(
+	    stderr,
+	    "rl-agent: warning: %s has no limit of its own; that of dev:%s (%s) holds no device, since none of that name is "
+	    "attached: `rl-agent set-limit dev:%s%s` sets it for %s, `rl-agent del-limit dev:%s` gives it up\n",
+	    name, idle.target.name, rl_terms_print(&idle.terms, terms), name,
+	    options_print(&idle.terms, options), name, idle.target.name);
 }

@@ -39,6 +39,9 @@ int rl_state_attached(const struct rl_state *state, bool own, struct rl_attached
 const struct rl_attached *rl_attached_find(const struct rl_attached *attached, size_t count,
 					   const char *name);
 
+/* The target "dev:NAME" by the device's own name, where NAME is another one of it and no limit is called so. */
+void rl_attached_target(const struct rl_state *state, struct rl_target *target);
+
 /* Write the record of a device. Under the lock. */
 int rl_attached_write(const struct rl_state *state, __u32 slot, const struct rl_device *device,
 		      struct rl_error *err);
@@ -49,5 +52,11 @@ int rl_attached_write(const struct rl_state *state, __u32 slot, const struct rl_
  * notice any more. Under the lock, after devices or their limits were changed: a command that is refused moves no limit.
  */
 int rl_attached_rename(const struct rl_state *state, struct rl_error *err);
+
+/*
+ * A device that was attached just now: where it has no limit of its own, but one waits for a device of a name that none
+ * attached has, as when this one was called so before, that is told on stderr.
+ */
+void rl_attached_tell_idle(const struct rl_state *state, const char *name);
 
 #endif

@@ -7,11 +7,13 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "device.h"
+#include "target.h"
 
 #define OPTIONS_MAX 16 /* of one command */
 #define EMPTY_HINT  ", as an unset variable is in a shell: give it a value"
 
-int rl_cmd_json;
+int rl_cmd_json, rl_cmd_answered;
 
 __attribute__((format(printf, 3, 4))) static int usage_error(const struct rl_command *command,
 							     struct rl_error *err, const char *format, ...)
@@ -152,4 +154,20 @@ int rl_cmd_parse(const struct rl_command *command, int argc, const char **argv, 
 		*count = given;
 	poptFreeContext(context);
 	return rc;
+}
+
+int rl_cmd_target(const char *word, struct rl_target *out, struct rl_error *err)
+{
+	const char *device =
+	    strncmp(word, RL_TARGET_DEV, strlen(RL_TARGET_DEV)) ? "" : word + strlen(RL_TARGET_DEV);
+	char name[RL_NAME_LEN], text[sizeof(RL_TARGET_DEV) + RL_NAME_LEN];
+	int rc;
+
+	if (strlen(device) < RL_NAME_LEN)
+		return rl_target_parse(word, out, err);
+	rc = rl_device_name(device, name, err);
+	if (rc)
+		return rc;
+	snprintf(text, sizeof(text), RL_TARGET_DEV "%s", name);
+	return rl_target_parse(text, out, err);
 }

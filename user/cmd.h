@@ -9,6 +9,7 @@
 
 #include <popt.h>
 #include <stdbool.h>
+#include "../bpf/rl_abi.h"
 #include "error.h"
 
 struct rl_command {
@@ -28,6 +29,12 @@ struct rl_command {
  */
 int rl_cmd_parse(const struct rl_command *command, int argc, const char **argv, int min, int max,
 		 const char **words, int *count, struct rl_error *err);
+
+/* rl_target_parse(), for a word of the command line: a device's alternative name may be longer than its own. */
+int rl_cmd_target(const char *word, struct rl_target *out, struct rl_error *err);
+
+/* A command that fails has printed its JSON object all the same: main.c prints no other. */
+extern int rl_cmd_answered;
 
 /* The --json option, shared by every command that has it; main.c prints errors accordingly. */
 extern int rl_cmd_json;

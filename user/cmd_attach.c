@@ -9,15 +9,18 @@
 #include "cleanup.h"
 #include "cmd.h"
 #include "device.h"
+#include "frames.h"
 #include "heads.h"
 #include "loader.h"
 #include "lockout.h"
+#include "plain.h"
 #include "policy.h"
 #include "snapshot.h"
 #include "units.h"
 
 #define MAX_SOURCES_DEFAULT 1000000
 #define MAX_SOURCES_MAX	    100000000 /* about 30 GB */
+#define TABLE_SOURCES_MIN   1280 /* of each family: what one region of 2048 places has room for (loader.c) */
 
 static const char *mode_text, *store_text, *max_sources_text, *when_full_text;
 static int shadow, enforce, no_frags, verbose;
@@ -27,7 +30,7 @@ static const struct poptOption options[] = {
      "MODE"},
     {"store", 0, POPT_ARG_STRING, &store_text, 0, "table (default), or lru: the kernel's LRU hash", "STORE"},
     {"max-sources", 0, POPT_ARG_STRING, &max_sources_text, 0,
-     "sources that the store has room for (default 1m)", "COUNT"},
+     "sources that the store has room for (default 1m; a table, at least 1280)", "COUNT"},
     {"when-full", 0, POPT_ARG_STRING, &when_full_text, 0,
      "a source without room: aggregate (default: its /24 or /48 counts), open, closed", "WHAT"},
     {"shadow", 0, POPT_ARG_NONE, &shadow, 0, "drop nothing, count what would have been dropped", NULL},
@@ -56,6 +59,7 @@ struct outcome {
 	bool shadow;
 	enum rl_mode mode;
 	enum rl_store store;
+	__u32 max_sources;
 };
 
 static int device_missing(const char *name, struct rl_error *err)
@@ -75,9 +79,13 @@ static int device_missing(const char *name, struct rl_error *err)
 static int device_find(const char *name, struct request *request, struct rl_error *err)
 {
 	struct rl_device_info device;
+	char own[RL_NAME_LEN];
+	int rc = rl_device_name(name, own, err);
 
-	if (rl_device_read(name, &device, err))
-		return device_missing(name, err);
+	if (rc)
+		return rc;
+	if (rl_device_read(own, &device, err))
+		return device_missing(own, err);
 	if (!device.ethernet)
 		return rl_error_set(err, RL_ERROR_KERNEL, EOPNOTSUPP,
 				    "%s carries packets without an Ethernet header, which XDP programs here "
@@ -187,6 +195,14 @@ static int slot_choose(const struct request *request, const struct rl_attached *
 			    RL_MAX_DEVICES);
 }
 
+/* A table can't be smaller than a region: what it has room for is what is said of it. */
+static __u32 max_sources_of(const struct request *request, enum rl_store store)
+{
+	__u64 sources = request->max_sources ? request->max_sources : MAX_SOURCES_DEFAULT;
+
+	return store == RL_STORE_TABLE && sources < TABLE_SOURCES_MIN ? TABLE_SOURCES_MIN : (__u32)sources;
+}
+
 /* The store is made once, by the first attach. */
 static int kept_store_check(const struct rl_load_options *kept, const struct request *request,
 			    struct rl_error *err)
@@ -200,7 +216,7 @@ static int kept_store_check(const struct rl_load_options *kept, const struct req
 		    "the store of sources is there already, and is %s, which can't change while it is in use: "
 		    "leave --store out, or %s",
 		    rl_store_name(kept->store), way_out);
-	if (request->max_sources && kept->max_sources != request->max_sources)
+	if (request->max_sources && kept->max_sources != max_sources_of(request, kept->store))
 		return rl_error_set(
 		    err, RL_ERROR_USAGE, EEXIST,
 		    "the store of sources is there already, with room for %u, and can't change its size: leave "
@@ -213,12 +229,11 @@ static int load_options(const struct rl_state *state, bool fresh, const struct r
 			struct rl_load_options *out, struct rl_error *err)
 {
 	enum rl_store store = request->store < 0 ? RL_STORE_TABLE : (enum rl_store)request->store;
-	__u32 max_sources = request->max_sources ? (__u32)request->max_sources : MAX_SOURCES_DEFAULT;
 	struct rl_load_options kept;
 	int rc;
 
 	if (fresh)
-		return rl_load_options_new(store, max_sources, out, err);
+		return rl_load_options_new(store, max_sources_of(request, store), out, err);
 	rc = rl_load_options_kept(state, &kept, err);
 	if (!rc)
 		rc = kept_store_check(&kept, request, err);
@@ -330,7 +345,7 @@ static int attach_to(struct rl_state *state, bool fresh, const struct request *r
 		return rc;
 	load.slot = slot;
 	load.frags = !no_frags;
-	*outcome = (struct outcome){.store = load.store};
+	*outcome = (struct outcome){.store = load.store, .max_sources = load.max_sources};
 	rc = program_make(state, fresh, request, &load, &program, err);
 	if (!rc)
 		rc = own ? device_adopt(program, state, own, request, outcome, err)
@@ -354,9 +369,14 @@ static int attach_locked(const struct request *request, struct outcome *outcome,
 	rc = attach_to(&state, fresh, request, outcome, err);
 	if (rc && fresh)
 		rl_state_remove(&state, false, &ignored);
-	if (!rc && !outcome->adopted && !outcome->shadow)
+	if (rc)
+		return rc;
+	rl_frames_warn(&state, request->name);
+	if (!outcome->adopted)
+		rl_attached_tell_idle(&state, request->name);
+	if (!outcome->adopted && !outcome->shadow)
 		rl_lockout_warn(&state, NULL);
-	return rc;
+	return 0;
 }
 
 static void outcome_print(const struct request *request, const struct outcome *outcome)
@@ -364,18 +384,26 @@ static void outcome_print(const struct request *request, const struct outcome *o
 	const char *in_shadow = outcome->shadow ? "; in shadow: nothing is dropped" : "";
 
 	if (!outcome->adopted)
-		printf("%s: attached, %s XDP%s\n", request->name, rl_mode_name(outcome->mode), in_shadow);
+		rl_plain_print(stdout, "%s: attached, %s XDP%s\n", request->name, rl_mode_name(outcome->mode),
+			       in_shadow);
 	else
-		printf(
+		rl_plain_print(
+		    stdout,
 		    "%s: was attached, %s XDP; the program is replaced in place, limits, buckets and counters go on%s%s\n",
 		    request->name, rl_mode_name(outcome->mode), outcome->paused ? "; it is still paused" : "",
 		    in_shadow);
 	if (outcome->mode == RL_MODE_GENERIC)
-		fprintf(
+		rl_plain_print(
 		    stderr,
 		    "rl-agent: warning: generic XDP sees packets that the kernel merged (GRO) as one: limits in packets let "
 		    "more through, and counters show fewer; `ethtool -K %s gro off` prevents it\n",
 		    request->name);
+	if (request->max_sources && request->max_sources != outcome->max_sources)
+		fprintf(
+		    stderr,
+		    "rl-agent: note: the table has room for %u sources of each family, the least that it can be "
+		    "made for, not for %llu\n",
+		    outcome->max_sources, (unsigned long long)request->max_sources);
 	if (request->when_full >= 0 && outcome->store == RL_STORE_LRU)
 		fprintf(stderr,
 			"rl-agent: warning: --when-full means nothing to the store lru: where it is full, it "

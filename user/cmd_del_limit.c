@@ -2,11 +2,13 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "attached.h"
 #include "class.h"
 #include "cleanup.h"
 #include "clock.h"
 #include "cmd.h"
 #include "lockout.h"
+#include "plain.h"
 #include "policy.h"
 #include "target.h"
 
@@ -25,7 +27,7 @@ static int request_parse(int argc, const char **argv, struct rl_target *target, 
 
 	*class = (struct rl_class){};
 	if (!rc)
-		rc = rl_target_parse(word, target, err);
+		rc = rl_cmd_target(word, target, err);
 	return rc || !class_text ? rc : rl_class_parse(class_text, class, err);
 }
 
@@ -46,14 +48,16 @@ static int run(int argc, const char **argv, struct rl_error *err)
 	if (!rc)
 		rc = rl_state_open(&state, err);
 	if (!rc)
+		rl_attached_target(&state, &target);
+	if (!rc)
 		rc = rl_policy_check(&state, &target, &class, NULL, err);
 	if (!rc)
 		rc = rl_policy_delete(&state, &target, &class, rl_clock_ns(), err);
 	if (rc)
 		return rc;
 	is_class = rl_class_is_set(&class);
-	printf("%s%s%s: limit deleted\n", rl_target_print(&target, text), is_class ? " " : "",
-	       is_class ? rl_class_print(&class, what) : "");
+	rl_plain_print(stdout, "%s%s%s: limit deleted\n", rl_target_print(&target, text), is_class ? " " : "",
+		       is_class ? rl_class_print(&class, what) : "");
 	rl_lockout_warn(&state, &target);
 	return 0;
 }

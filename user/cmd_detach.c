@@ -10,6 +10,7 @@
 #include "cmd.h"
 #include "device.h"
 #include "netns.h"
+#include "plain.h"
 
 static int keep, all, stale;
 
@@ -87,10 +88,10 @@ static int detach_one(const struct rl_state *state, const char *name, struct rl_
 		rc = state_end(state, false, err);
 	if (rc)
 		return rc;
-	printf("%s: detached%s\n", found->name,
-	       left   ? "; policy and buckets serve the other devices"
-	       : keep ? "; policy and buckets are kept"
-		      : "; policy and buckets are removed");
+	rl_plain_print(stdout, "%s: detached%s\n", found->name,
+		       left   ? "; policy and buckets serve the other devices"
+		       : keep ? "; policy and buckets are kept"
+			      : "; policy and buckets are removed");
 	return 0;
 }
 
@@ -157,7 +158,7 @@ static int stale_clear(__u64 cookie, bool present, size_t *cleared, struct rl_er
 		rc = device_detach(&state, &attached[i], err);
 		if (rc)
 			break;
-		printf("%s: cleared, the device is gone\n", attached[i].name);
+		rl_plain_print(stdout, "%s: cleared, the device is gone\n", attached[i].name);
 		*cleared += 1;
 	}
 	if (rc || left)
@@ -232,8 +233,11 @@ static int run(int argc, const char **argv, struct rl_error *err)
 	RL_STATE struct rl_state state = RL_STATE_INIT;
 	RL_CLOSE int lock = -1;
 	const char *name = NULL;
+	char own[RL_NAME_LEN];
 	int rc = request_parse(argc, argv, &name, err);
 
+	if (!rc && name)
+		rc = rl_device_name(name, own, err);
 	if (!rc)
 		rc = rl_privilege_check("detach", err);
 	if (!rc)
@@ -254,7 +258,7 @@ static int run(int argc, const char **argv, struct rl_error *err)
 	rc = rl_state_open(&state, err);
 	if (rc == -ENOENT && err->kind == RL_ERROR_NOT_ATTACHED)
 		return nothing_attached(err);
-	return rc ? rc : detach_one(&state, name, err);
+	return rc ? rc : detach_one(&state, own, err);
 }
 
 const struct rl_command rl_cmd_detach = {

@@ -4,6 +4,7 @@
 
 #include "clock.h"
 #include "cmd.h"
+#include "device.h"
 #include "explain.h"
 #include "sources.h"
 #include "units.h"
@@ -14,6 +15,7 @@
 
 static struct rl_explain_words words;
 static const char *option_dev;
+static char dev_name[RL_NAME_LEN];
 
 static const struct poptOption options[] = {
     {"proto", 0, POPT_ARG_STRING, &words.proto, 0, "the packet's protocol: tcp, udp, icmp, or its number",
@@ -27,6 +29,16 @@ static const struct poptOption options[] = {
     RL_CMD_OPTION_JSON,
     POPT_TABLEEND,
 };
+
+/* --dev by the device's own name. */
+static int dev_parse(struct rl_error *err)
+{
+	int rc = option_dev ? rl_device_name(option_dev, dev_name, err) : 0;
+
+	if (!rc && option_dev)
+		option_dev = dev_name;
+	return rc;
+}
 
 /* *out stays NULL where no device was asked for. */
 static int find_device(const struct rl_snapshot *snapshot, const struct rl_device_stats **out,
@@ -148,6 +160,8 @@ static int run(int argc, const char **argv, struct rl_error *err)
 		rc = bytes_check(err);
 	if (!rc)
 		rc = rl_explain_parse(&words, &packet, err);
+	if (!rc)
+		rc = dev_parse(err);
 	return rc ? rc : explain_packet(&packet, err);
 }
 

@@ -7,7 +7,9 @@
 #include "attached.h"
 #include "cleanup.h"
 #include "cmd.h"
+#include "device.h"
 #include "lockout.h"
+#include "plain.h"
 
 static int device_pause(const struct rl_state *state, const struct rl_attached *attached, bool paused,
 			struct rl_error *err)
@@ -21,11 +23,11 @@ static int device_pause(const struct rl_state *state, const struct rl_attached *
 	rc = rl_attached_write(state, attached->slot, &device, err);
 	if (rc)
 		return rc;
-	printf("%s: %s\n", attached->name,
-	       paused ? "paused, everything passes and is counted"
-	       : device.flags & RL_DEVICE_SHADOW
-		   ? "resumed, in shadow: limits count what they would drop, and drop nothing"
-		   : "limits hold again");
+	rl_plain_print(stdout, "%s: %s\n", attached->name,
+		       paused ? "paused, everything passes and is counted"
+		       : device.flags & RL_DEVICE_SHADOW
+			   ? "resumed, in shadow: limits count what they would drop, and drop nothing"
+			   : "limits hold again");
 	return 0;
 }
 
@@ -49,9 +51,16 @@ static int pause_all(const struct rl_state *state, const char *name, bool paused
 	}
 	if (rc || done)
 		return rc;
-	return rl_error_set(err, RL_ERROR_NOT_ATTACHED, ENODEV,
-			    "not attached to %s: `rl-agent status` shows where it is",
-			    name ? name : "any device");
+	if (!name)
+		return rl_error_set(
+		    err, RL_ERROR_NOT_ATTACHED, ENODEV,
+		    "no device is attached, so everything passes: `rl-agent attach DEV` puts the policy "
+		    "that was kept in force");
+	return rl_error_set(
+	    err, RL_ERROR_NOT_ATTACHED, ENODEV,
+	    "not attached to %s: `rl-agent status` shows where it is, `rl-agent attach %s` puts it "
+	    "there",
+	    name, name);
 }
 
 static int run_as(const struct rl_command *command, bool paused, int argc, const char **argv,
@@ -60,10 +69,13 @@ static int run_as(const struct rl_command *command, bool paused, int argc, const
 	RL_STATE struct rl_state state = RL_STATE_INIT;
 	RL_CLOSE int lock = -1;
 	const char *name = NULL;
+	char own[RL_NAME_LEN];
 	bool changed = false;
 	int count, rc;
 
 	rc = rl_cmd_parse(command, argc, argv, 0, 1, &name, &count, err);
+	if (!rc && name)
+		rc = rl_device_name(name, own, err);
 	if (!rc)
 		rc = rl_privilege_check(command->name, err);
 	if (!rc)
@@ -71,7 +83,7 @@ static int run_as(const struct rl_command *command, bool paused, int argc, const
 	if (!rc)
 		rc = rl_state_open(&state, err);
 	if (!rc)
-		rc = pause_all(&state, name, paused, &changed, err);
+		rc = pause_all(&state, name ? own : NULL, paused, &changed, err);
 	if (!rc && changed && !paused)
 		rl_lockout_warn(&state, NULL);
 	return rc;

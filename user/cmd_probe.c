@@ -7,6 +7,7 @@
 
 #include "cmd.h"
 #include "device.h"
+#include "plain.h"
 #include "probe.h"
 #include "view.h"
 
@@ -71,8 +72,10 @@ static void print_text(const char *release, const bool *found, bool works, const
 						   : "run it with sudo to see whether rl-agent works here");
 	if (!name)
 		return;
-	printf("\n%s: driver %s, MTU %d, native XDP %s", name, device->driver[0] ? device->driver : "unknown",
-	       device->mtu, native_names[device->native]);
+	putchar('\n');
+	rl_plain_print(stdout, "%s: driver %s, MTU %d, native XDP %s", name,
+		       device->driver[0] ? device->driver : "unknown", device->mtu,
+		       native_names[device->native]);
 	if (device->native == RL_NATIVE_YES)
 		printf(", frames of several buffers %s", device->frags ? "yes" : "no");
 	if (device->program_id)
@@ -111,13 +114,16 @@ static int run(int argc, const char **argv, struct rl_error *err)
 {
 	struct rl_device_info device = {};
 	bool found[RL_PROBES], works = true;
+	char own[RL_NAME_LEN];
 	const char *name = NULL;
 	struct utsname kernel;
 	int count, rc;
 
 	rc = rl_cmd_parse(&rl_cmd_probe, argc, argv, 0, 1, &name, &count, err);
 	if (!rc && name)
-		rc = rl_device_read(name, &device, err);
+		rc = rl_device_name(name, own, err);
+	if (!rc && name)
+		rc = rl_device_read(own, &device, err);
 	if (rc)
 		return rc;
 	uname(&kernel);
@@ -125,8 +131,9 @@ static int run(int argc, const char **argv, struct rl_error *err)
 		found[i] = rl_probe_run(i);
 		works &= found[i] || !rl_probe_table()[i].needed;
 	}
-	(rl_cmd_json ? print_json : print_text)(kernel.release, found, works, name, &device);
-	if (!works && !rl_cmd_json)
+	(rl_cmd_json ? print_json : print_text)(kernel.release, found, works, name ? own : NULL, &device);
+	rl_cmd_answered = rl_cmd_json;
+	if (!works)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOTSUP,
 				    "what rl-agent needs is missing, or can't be told");
 	return 0;
@@ -136,8 +143,10 @@ const struct rl_command rl_cmd_probe = {
     .name = "probe",
     .arguments = "[DEV] [-j]",
     .summary = "Tell what this kernel and DEV can do, and what follows from it",
-    .help = "Tries each feature with a tiny program or map of its own. Attaches nothing and leaves nothing "
-	    "behind.\n",
+    .help =
+	"Tries each feature with a tiny program or map of its own. Attaches nothing and leaves nothing "
+	"behind.\n\n"
+	"Exit code, with --json too: 0 where rl-agent works, 2 where what it needs is missing or can't be told.\n",
     .options = options,
     .run = run,
 };

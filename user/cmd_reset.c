@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include <stdio.h>
 
+#include "attached.h"
 #include "cleanup.h"
 #include "cmd.h"
+#include "plain.h"
 #include "reset.h"
 #include "target.h"
 
@@ -10,23 +12,27 @@ static int run(int argc, const char **argv, struct rl_error *err)
 {
 	RL_STATE struct rl_state state = RL_STATE_INIT;
 	RL_CLOSE int lock = -1;
+	char text[RL_TARGET_TEXT];
 	const char *word = NULL;
 	struct rl_target target;
 	int rc, count;
 
 	rc = rl_cmd_parse(&rl_cmd_reset, argc, argv, 0, 1, &word, &count, err);
 	if (!rc && word)
-		rc = rl_target_parse(word, &target, err);
+		rc = rl_cmd_target(word, &target, err);
 	if (!rc)
 		rc = rl_privilege_check(rl_cmd_reset.name, err);
 	if (!rc)
 		rc = rl_state_lock(false, &lock, err);
 	if (!rc)
 		rc = rl_state_open(&state, err);
+	if (!rc && word)
+		rl_attached_target(&state, &target);
 	if (!rc)
 		rc = rl_reset_counters(&state, word ? &target : NULL, err);
 	if (!rc)
-		printf("%s: counters are zero, buckets as they were\n", word ? word : "everything");
+		rl_plain_print(stdout, "%s: counters are zero, buckets as they were\n",
+			       word ? rl_target_print(&target, text) : "everything");
 	return rc;
 }
 

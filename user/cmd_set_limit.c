@@ -8,8 +8,10 @@
 #include "cleanup.h"
 #include "clock.h"
 #include "cmd.h"
+#include "frames.h"
 #include "limit.h"
 #include "lockout.h"
+#include "plain.h"
 #include "policy.h"
 #include "target.h"
 #include "units.h"
@@ -45,7 +47,8 @@ static const struct poptOption options[] = {
 struct request {
 	struct rl_target target;
 	struct rl_terms terms;
-	bool bare; /* nothing but --shadow or --enforce: the rest stays */
+	bool bare;	   /* nothing but --shadow or --enforce: the rest stays */
+	bool burst_chosen; /* that in bytes; otherwise it is the default */
 };
 
 static int tenant_parse(struct rl_terms *terms, struct rl_error *err)
@@ -95,7 +98,7 @@ static int request_parse(int argc, const char **argv, struct request *out, struc
 	int count, rc = rl_cmd_parse(&rl_cmd_set_limit, argc, argv, 1, 1, &word, &count, err);
 
 	if (!rc)
-		rc = rl_target_parse(word, &request.target, err);
+		rc = rl_cmd_target(word, &request.target, err);
 	if (!rc && shadow && enforce)
 		rc = rl_error_set(err, RL_ERROR_USAGE, EINVAL,
 				  "--shadow and --enforce contradict each other: give one of them");
@@ -107,6 +110,7 @@ static int request_parse(int argc, const char **argv, struct request *out, struc
 		return rc;
 	request.terms.shared = shared != 0;
 	request.terms.shadow = shadow != 0;
+	request.burst_chosen = request.terms.burst_bytes != 0;
 	request.bare = (shadow || enforce) && !shared && !rates && !bursts && !tenant && !cost && !priority &&
 		       !reserve && !per;
 	if (!request.bare)
@@ -218,6 +222,15 @@ static void note_of_wider(const struct rl_limit *wider, const char *target)
 	    target);
 }
 
+/* Terms that are whole, against the devices and the other limits. */
+static int terms_check(const struct rl_state *state, struct request *request, struct rl_error *err)
+{
+	struct rl_terms *terms = &request->terms;
+	int rc = rl_frames_fit(state, &request->target, request->burst_chosen, terms, err);
+
+	return rc ? rc : rl_policy_check(state, &request->target, &terms->class, terms, err);
+}
+
 /* Set it; *wider tells the limit that the target's sources leave by that, its id is 0 where they leave none. */
 static int request_run(const struct rl_state *state, struct request *request, struct rl_limit *wider,
 		       struct rl_error *err)
@@ -226,10 +239,8 @@ static int request_run(const struct rl_state *state, struct request *request, st
 	struct rl_limit own;
 	int rc = device_resolve(state, &request->target, err);
 
-	if (!rc && request->bare)
-		rc = terms_keep(state, request, err);
-	else if (!rc)
-		rc = rl_policy_check(state, target, &request->terms.class, &request->terms, err);
+	if (!rc)
+		rc = request->bare ? terms_keep(state, request, err) : terms_check(state, request, err);
 	if (rc)
 		return rc;
 	*wider = (struct rl_limit){};
@@ -257,7 +268,7 @@ static void note_of_debt(const struct rl_state *state, const struct request *req
 		return;
 	if (is_class)
 		rl_class_print(&request->terms.class, class);
-	fprintf(
+	rl_plain_print(
 	    stderr,
 	    "rl-agent: note: %s used up the burst before the change passes nothing for up to %s; `rl-agent "
 	    "del-limit %s%s%s` and setting it anew forgives that\n",
@@ -304,9 +315,9 @@ static int run(int argc, const char **argv, struct rl_error *err)
 		return rc;
 	is_class = rl_class_is_set(&request.terms.class);
 	rl_target_print(&request.target, target);
-	printf("%s%s%s: %s\n", target, is_class ? " " : "",
-	       is_class ? rl_class_print(&request.terms.class, class) : "",
-	       rl_terms_print(&request.terms, text));
+	rl_plain_print(stdout, "%s%s%s: %s\n", target, is_class ? " " : "",
+		       is_class ? rl_class_print(&request.terms.class, class) : "",
+		       rl_terms_print(&request.terms, text));
 	if (wider.id)
 		note_of_wider(&wider, target);
 	note_of_debt(&state, &request, target);
@@ -336,7 +347,8 @@ const struct rl_command rl_cmd_set_limit = {
 	"Buckets keep what they owe; another --per or --shared makes other buckets, and those start full.\n\n"
 	"  RATE     pps kpps mpps, N/s N/m N/h (packets); kbit mbit gbit (10^3, bits a second)\n"
 	"  BURST    a bare count, p, k, m (packets); kb mb (10^3 bytes), kib mib (2^10 bytes)\n"
-	"           default: 250 ms of the rate, at least 16 packets, at least 16kib\n"
+	"           default: 250 ms of the rate, at least 16 packets, at least 16kib. In bytes at least a full frame of\n"
+	"           each device that is attached\n"
 	"  CLASS    tcp, syn, udp, icmp, frag, tcp/443, udp/1000-2000. A limit for these packets of the prefix beside\n"
 	"           its general one, for each source; up to 8 classes a prefix.\n"
 	"  COSTS    syn=10,icmp=2,frag=4: tokens that such a packet takes from packet buckets; others take 1. Refused\n"

@@ -41,7 +41,10 @@ static int print_one(struct rl_error *err)
 		rc = rl_snapshot_take(&state, RL_SNAPSHOT_DEVICES | RL_SNAPSHOT_LIMITS, &snapshot, err);
 	if (rc)
 		return rc;
-	status = (struct rl_view_status){.cookie = state.cookie, .path = state.path, .snapshot = &snapshot};
+	status = (struct rl_view_status){.cookie = state.cookie,
+					 .path = state.path,
+					 .snapshot = &snapshot,
+					 .memory = rl_state_memory(&state)};
 	rc = rl_cmd_json ? rl_view_json_print(rl_view_status_json(&status), stdout)
 			 : rl_view_status_table(&status, stdout);
 	return rc ? out_of_memory(err) : 0;
@@ -75,6 +78,7 @@ static bool read_item(__u64 cookie, struct item *item, struct rl_view_status *st
 	    .path = item->path,
 	    .snapshot = rc ? NULL : &item->snapshot,
 	    .error = item->err.text,
+	    .memory = rc ? 0 : rl_state_memory(&item->state),
 	};
 	return true;
 }
@@ -136,8 +140,8 @@ const struct rl_command rl_cmd_status = {
     .summary = "Show what is attached",
     .help =
 	"The devices of this network namespace, how and since when each is attached; which store the sources are in,\n"
-	"how many fit, and what happens when it is full. With --all, the devices of other network namespaces have\n"
-	"the names that they were attached by.\n",
+	"how many fit, what happens when it is full, and how much memory is reserved. With --all, the devices of other\n"
+	"network namespaces have the names that they were attached by.\n",
     .options = options,
     .run = run,
 };

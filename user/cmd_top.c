@@ -37,15 +37,12 @@ static const struct poptOption options[] = {
     POPT_TABLEEND,
 };
 
-/* A name that no tenant can have would find nothing, ever: a mistake, which an empty table doesn't tell. */
 static int filter_parse(struct rl_top_filter *out, struct rl_error *err)
 {
 	struct rl_top_filter filter = {};
 	struct rl_error reason = {};
 	int rc = rl_top_filter_parse(option_filter, &filter, &reason);
 
-	if (!rc && filter.kind == RL_TOP_FILTER_TENANT)
-		rc = rl_tenant_check(filter.tenant, &reason);
 	if (rc)
 		return rl_error_set(err, RL_ERROR_USAGE, -rc,
 				    "--filter \"%.64s\" is no address, no prefix and no tenant's name: %s",

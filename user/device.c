@@ -95,6 +95,25 @@ __u32 rl_device_index(const char *name)
 	return ifindex;
 }
 
+int rl_device_name(const char *name, char out[RL_NAME_LEN], struct rl_error *err)
+{
+	__u32 ifindex = rl_device_index(name);
+	char own[IF_NAMESIZE];
+
+	_Static_assert(IF_NAMESIZE == RL_NAME_LEN, "a device's name has another length");
+	if (ifindex && if_indextoname(ifindex, own))
+		name = own;
+	if (strlen(name) >= RL_NAME_LEN)
+		return rl_error_set(
+		    err, RL_ERROR_USAGE, ENODEV,
+		    "device \"%.64s\": a name has at most %d bytes, this one %zu, and no device here "
+		    "has it as an alternative name; expected one that `ip link` shows, such as eth0",
+		    name, RL_NAME_LEN - 1, strlen(name));
+	memset(out, 0, RL_NAME_LEN);
+	snprintf(out, RL_NAME_LEN, "%s", name);
+	return 0;
+}
+
 static int on_family(const struct nlmsghdr *message, void *data)
 {
 	const struct nlattr *attribute;
@@ -131,6 +150,15 @@ static void read_features(struct rl_device_info *device)
 	device->frags = features & NETDEV_XDP_ACT_RX_SG;
 }
 
+int rl_device_mtu(const char *name)
+{
+	RL_CLOSE int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request = {};
+
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	return fd >= 0 && ioctl(fd, SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
+}
+
 int rl_device_read(const char *name, struct rl_device_info *out, struct rl_error *err)
 {
 	struct rl_device_info device = {.ifindex = rl_device_index(name)};
@@ -143,8 +171,7 @@ int rl_device_read(const char *name, struct rl_device_info *out, struct rl_error
 		return rl_error_set(err, RL_ERROR_USAGE, ENODEV,
 				    "there is no device \"%s\" in this network namespace", name);
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", device.name);
-	if (fd >= 0 && ioctl(fd, SIOCGIFMTU, &request) == 0)
-		device.mtu = request.ifr_mtu;
+	device.mtu = rl_device_mtu(device.name);
 	if (fd >= 0 && ioctl(fd, SIOCGIFHWADDR, &request) == 0)
 		device.ethernet = request.ifr_hwaddr.sa_family == ARPHRD_ETHER ||
 				  request.ifr_hwaddr.sa_family == ARPHRD_LOOPBACK;

@@ -12,6 +12,15 @@
 /* The index of the device that has this name, or this alternative name (Linux 5.5; up to 127 bytes). 0: there is none. */
 __u32 rl_device_index(const char *name);
 
+/*
+ * A device here is named by its own name: this is it, of the one that has `name` as any of its names; where none has it, `name`
+ * itself, which one that is gone may have had. RL_ERROR_USAGE where it is too long for that.
+ */
+int rl_device_name(const char *name, char out[RL_NAME_LEN], struct rl_error *err);
+
+/* Bytes of its frames behind the Ethernet header, by its own name. 0: there is no such device. */
+int rl_device_mtu(const char *name);
+
 enum rl_native {
 	RL_NATIVE_UNKNOWN, /* the kernel doesn't tell (before 6.3): attach finds out */
 	RL_NATIVE_NO,

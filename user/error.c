@@ -4,17 +4,17 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "plain.h"
+
 int rl_error_set(struct rl_error *err, enum rl_error_kind kind, int code, const char *format, ...)
 {
+	char text[sizeof(err->text)];
 	va_list args;
 
 	err->kind = kind;
 	va_start(args, format);
-	vsnprintf(err->text, sizeof(err->text), format, args);
+	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	/* Names come from anywhere: nothing that drives a terminal or breaks JSON gets through. */
-	for (char *c = err->text; *c; c++)
-		if (*c < ' ' || *c > '~')
-			*c = '?';
+	rl_plain_ascii(text, err->text, sizeof(err->text));
 	return -code;
 }

@@ -22,7 +22,7 @@ struct rl_error {
 	char text[2048];
 };
 
-/* Fill *err and return -code (code > 0, an errno). What isn't printable ASCII becomes '?'. */
+/* Fill *err and return -code (code > 0, an errno). Names come from anywhere: the text is as rl_plain_ascii() shows it. */
 int rl_error_set(struct rl_error *err, enum rl_error_kind kind, int code, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 

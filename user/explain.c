@@ -58,8 +58,8 @@ static int parse_address(const char *text, struct rl_prefix *out, struct rl_erro
 	}
 	if (address.prefixlen != RL_PREFIX_FAMILY_BITS + (address.family == 4 ? 32U : 128U))
 		return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
-				    "\"%.64s\" holds many addresses; expected one, such as 203.0.113.7",
-				    text);
+				    "\"%.64s\" holds many addresses, as a limit's target may; %s", text,
+				    expected);
 	*out = address;
 	return 0;
 }

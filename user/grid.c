@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cleanup.h"
+#include "plain.h"
 
 #define GAP 2 /* spaces between columns */
 
@@ -39,12 +40,11 @@ static bool make_room(struct rl_grid *grid)
 
 static char *copy_cell(const char *text)
 {
-	char *copy = strdup(text && text[0] ? text : "-");
+	const char *shown = text && text[0] ? text : "-";
+	size_t room = RL_PLAIN_ROOM(strlen(shown));
+	char *copy = malloc(room);
 
-	for (char *c = copy; c && *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
-			*c = '?';
-	return copy;
+	return copy ? rl_plain(shown, copy, room) : NULL;
 }
 
 void rl_grid_add(struct rl_grid *grid, const char *const *cells)

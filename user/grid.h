@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * grid.h - text in columns: each as wide as its widest cell, two spaces apart. Cells are copied; what a
- * terminal could take for a command is printed as '?'. Running out of memory is remembered and reported by
+ * grid.h - text in columns: each as wide as its widest cell, two spaces apart. Cells are copied, as
+ * rl_plain() shows them. Running out of memory is remembered and reported by
  * rl_grid_print().
  */
 #ifndef RL_GRID_H

@@ -196,6 +196,15 @@ static __u64 least_burst(const struct rl_terms *terms, enum rl_unit unit, const 
 	return burst_beside(unit, rate, dearest_packet(terms, unit), reserved(terms));
 }
 
+__u64 rl_burst_for_frame(const struct rl_terms *terms, __u32 bytes)
+{
+	struct rl_rate rate;
+
+	if (!terms->bits_per_second || compute_rate(terms->bits_per_second, PER_BYTES, SMALLEST_FRAME, &rate))
+		return 0;
+	return burst_beside(RL_BYTES, &rate, bytes, reserved(terms));
+}
+
 static int refuse_rate(enum rl_unit unit, struct rl_error *err)
 {
 	char least[RL_UNIT_TEXT], most[RL_UNIT_TEXT];
@@ -392,17 +401,20 @@ static int refuse_dear(const struct rl_limit *payer, const struct rl_cost *cost,
 	__u64 most = (rate->burst - rate->kept[priority]) / rl_gcra_cost(rate, 1);
 	__u64 least = burst_beside(RL_PACKETS, rate, cost->tokens, reserved_from(terms, priority));
 	char class[RL_CLASS_TEXT], target[RL_TARGET_TEXT], whose[RL_TARGET_TEXT], reserve[RL_RESERVE_TEXT];
-	char burst[RL_UNIT_TEXT], wanted[RL_UNIT_TEXT];
+	char burst[RL_UNIT_TEXT], wanted[RL_UNIT_TEXT], way_out[RL_TARGET_TEXT + RL_UNIT_TEXT + 32] = "";
 
 	rl_target_print(&shared->target, whose);
 	rl_reserve_print(terms, reserve);
+	if (least <= largest_burst(rate, SMALLEST_PACKET)) /* or else it would be refused in its turn */
+		snprintf(way_out, sizeof(way_out), ", or a burst of %s of at least %s", whose,
+			 rl_burst_print_packets(least, wanted));
 	return rl_error_set(
 	    err, RL_ERROR_USAGE, ERANGE,
 	    "cost %s=%u of %s is more than the bucket of %s ever holds for priority %s, %llu (burst %s%s%s): such "
-	    "packets would never pass; expected a cost of at most %llu, or a burst of %s of at least %s",
+	    "packets would never pass; expected a cost of at most %llu%s",
 	    rl_class_print(&cost->class, class), cost->tokens, rl_target_print(&payer->target, target), whose,
 	    rl_priority_name(priority), most, rl_burst_print_packets(terms->burst_packets, burst),
-	    *reserve ? ", reserve " : "", reserve, most, whose, rl_burst_print_packets(least, wanted));
+	    *reserve ? ", reserve " : "", reserve, most, way_out);
 }
 
 int rl_cost_check(const struct rl_limit *payer, enum rl_priority priority, const struct rl_limit *shared,
@@ -606,6 +618,14 @@ int rl_limit_compute(const struct rl_target *target, const struct rl_terms *term
 	if (!ret)
 		*out = limit;
 	return ret;
+}
+
+void rl_limit_forgive(struct rl_limit *limit, const struct rl_limit *old)
+{
+	limit->gen = old->gen + 1;
+	memset(limit->past, 0, sizeof(limit->past));
+	for (int unit = 0; unit < RL_UNITS; unit++)
+		limit->rate[unit].owed = limit->rate[unit].burst;
 }
 
 __u64 rl_limit_overdrawn(const struct rl_limit *limit)

@@ -46,6 +46,12 @@ int rl_terms_complete(const struct rl_target *target, struct rl_terms *terms, st
 int rl_cost_check(const struct rl_limit *payer, enum rl_priority priority, const struct rl_limit *shared,
 		  struct rl_error *err);
 
+/*
+ * The least burst in bytes under which even the lowest priority can send a frame of so many bytes (at most 65557), by complete
+ * terms with a rate in bits; 0 without one.
+ */
+__u64 rl_burst_for_frame(const struct rl_terms *terms, __u32 bytes);
+
 /* "1kpps burst 2000p and 10mbit burst 256kb, tenant acme, shadow", "allow", for people: all that was said but target and
  * class. Returns buf. */
 #define RL_TERMS_TEXT 560
@@ -64,6 +70,12 @@ int rl_rate_compute(__u64 tokens, __u64 per_seconds, __u64 burst, __u64 smallest
  */
 int rl_limit_compute(const struct rl_target *target, const struct rl_terms *terms, const struct rl_limit *old,
 		     __u32 id, __u32 slot, __u64 now, struct rl_limit *out, struct rl_error *err);
+
+/*
+ * Make of a limit that was computed in the place of `old` one that remembers nothing of it: another generation, under which
+ * no word of an earlier one can be converted. A bucket that isn't set to full besides starts empty.
+ */
+void rl_limit_forgive(struct rl_limit *limit, const struct rl_limit *old);
 
 /*
  * A change keeps debts, so a bucket may owe more than the limit's burst: ns, at most, that such a one passes nothing; 0 where

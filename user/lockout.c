@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "limit.h"
+#include "plain.h"
 #include "prefix.h"
 #include "ssh.h"
 #include "target.h"
@@ -34,7 +35,7 @@ static void warn(const struct rl_prefix *client, const char *how, const struct r
 	char client_text[RL_PREFIX_TEXT], target_text[RL_TARGET_TEXT];
 
 	rl_target_print(&limit->target, target_text);
-	fprintf(
+	rl_plain_print(
 	    stderr,
 	    "rl-agent: warning: %s, where this SSH session comes from, is %s %s; `rl-agent del-limit %s` or "
 	    "`rl-agent pause` lets it pass\n",

@@ -181,7 +181,8 @@ int main(int argc, char **argv)
 	if (rc && err.kind == RL_ERROR_NONE)
 		rl_error_set(&err, RL_ERROR_KERNEL, -rc, "%s failed: %s", argv[1], strerror(-rc));
 	if (rc)
-		error_print(&err, rl_cmd_json || has_option(argc, words, 'j', "--json"));
+		error_print(&err,
+			    !rl_cmd_answered && (rl_cmd_json || has_option(argc, words, 'j', "--json")));
 	if ((fflush(stdout) || ferror(stdout)) && !rc) {
 		rc = rl_error_set(&err, RL_ERROR_KERNEL, EIO,
 				  "it is done, but its output can't be written: %s", strerror(errno));

@@ -154,7 +154,46 @@ static int tenant_is_used(const struct rl_state *state, __u32 slot, bool *used, 
 	return rc;
 }
 
-/* A tenant that prefixes belong to keeps its slot, and with it what it owes. */
+/* A slot's own bucket is full: by a store a word, since packets work on it meanwhile. */
+static void bucket_fill(const struct rl_mapping *own, __u32 slot)
+{
+	struct rl_source *bucket = (struct rl_source *)own->base + slot;
+
+	for (int unit = 0; slot < own->entries && unit < RL_UNITS; unit++)
+		rl_word_write(&bucket->buckets.word[unit], 0);
+}
+
+/*
+ * Take a tenant's terms, and forgive what it owes, as every deletion does. In this order, for an agent that is killed on
+ * the way:
+ *   - the version without terms, by one store. It remembers no rate, so what is in the bucket can't be converted any more:
+ *     under the next limit it starts empty. Less than granted, never more.
+ *   - wait for packets that are still under the version before: one could charge a bucket that is full already, in a rate
+ *     that nobody remembers, and it would start empty after all. Where the kernel can't, that is all that goes wrong.
+ *   - fill the bucket, which nothing is charged to without terms. Between the two stores one unit is full, and the other
+ *     starts empty.
+ */
+static int tenant_silence(const struct rl_heads *heads, const struct rl_limit *old, __u64 now,
+			  struct rl_error *err)
+{
+	RL_MAPPING struct rl_mapping own = {};
+	struct rl_error ignored;
+	struct rl_limit limit;
+	int rc = rl_mapping_open(heads->state, RL_MAP_OWN, sizeof(struct rl_source), true, &own, err);
+
+	if (!rc)
+		rc = rl_limit_compute(&old->target, &rl_no_terms, old, 0, 0, now, &limit, err);
+	if (rc)
+		return rc;
+	rl_limit_forgive(&limit, old);
+	rc = rl_room_replace(heads, &limit, err);
+	if (rc)
+		return rc;
+	rl_grace_wait(&ignored);
+	bucket_fill(&own, limit.slot);
+	return 0;
+}
+
 int rl_names_delete(const struct rl_heads *heads, const struct rl_target *target, __u64 now,
 		    struct rl_error *err)
 {
@@ -169,7 +208,7 @@ int rl_names_delete(const struct rl_heads *heads, const struct rl_target *target
 	if (target->kind == RL_TARGET_TENANT)
 		rc = tenant_is_used(heads->state, limit.slot, &used, err);
 	if (!rc && used)
-		return rl_names_set(heads, target, &rl_no_terms, now, &limit.slot, err);
+		return tenant_silence(heads, &limit, now, err);
 	if (rc)
 		return rc;
 	cell = rl_heads_cell(heads, limit.slot);

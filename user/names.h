@@ -23,7 +23,7 @@ bool rl_names_tenant_says(const struct rl_limit *limit);
 int rl_names_set(const struct rl_heads *heads, const struct rl_target *target, const struct rl_terms *terms,
 		 __u64 now, __u32 *slot, struct rl_error *err);
 
-/* rl_policy_delete. A tenant that prefixes belong to keeps its slot, and with it what it owes. */
+/* rl_policy_delete. A tenant that prefixes belong to keeps its slot, without terms; what it owes is forgiven. */
 int rl_names_delete(const struct rl_heads *heads, const struct rl_target *target, __u64 now,
 		    struct rl_error *err);
 

@@ -10,7 +10,8 @@
  *   - a new limit: claim slot and cell, zero the slot's bucket and counters, write the cell, set the head, then make it
  *     reachable by one system call (trie entry, name, or its prefix's new cell);
  *   - a changed one: write a free cell, then one store of the head;
- *   - a deleted one: take it out of reach by one system call, or, of a name, by one store of the head (names.h);
+ *   - a deleted one: take it out of reach by one system call, or, of a name, by one store of the head (names.h). Of a
+ *     tenant that prefixes belong to, that store puts a version without terms in force; then its bucket is filled;
  *   - where more than one head changes (a prefix's tenant, inherited by the prefixes inside it): stage all of them for
  *     the next epoch with meta.unfinished set, put them in force by one store of rl_settings.epoch, wait until no packet
  *     is in the old epoch, settle them, and clear meta.unfinished. Whoever finds it set settles or unstages first.

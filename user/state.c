@@ -377,6 +377,35 @@ int rl_state_meta(const struct rl_state *state, struct rl_meta *out, struct rl_e
 	return 0;
 }
 
+/* "memlock:\t4096", as the kernel tells it of a map's descriptor. */
+static __u64 map_memory(int fd)
+{
+	static const char field[] = "memlock:";
+	char path[RL_PATH_LEN], line[128];
+	__u64 bytes = 0;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	while (fgets(line, sizeof(line), file))
+		if (!strncmp(line, field, strlen(field)))
+			bytes = strtoull(line + strlen(field), NULL, 10);
+	fclose(file);
+	return bytes;
+}
+
+__u64 rl_state_memory(const struct rl_state *state)
+{
+	__u64 bytes = 0;
+
+	for (int map = 0; map < RL_MAPS; map++)
+		if (state->map[map] >= 0)
+			bytes += map_memory(state->map[map]);
+	return bytes;
+}
+
 int rl_state_meta_write(const struct rl_state *state, const struct rl_meta *meta, struct rl_error *err)
 {
 	__u32 only = 0;

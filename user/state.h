@@ -81,6 +81,9 @@ void rl_state_close(struct rl_state *state);
 int rl_state_meta(const struct rl_state *state, struct rl_meta *out, struct rl_error *err);
 int rl_state_meta_write(const struct rl_state *state, const struct rl_meta *meta, struct rl_error *err);
 
+/* Bytes that the kernel has set aside for the state's maps, by its own count; 0 where it doesn't tell. */
+__u64 rl_state_memory(const struct rl_state *state);
+
 /* The cookies of every namespace with state. *out is allocated; the caller frees it. No state at all: 0 of
  * them. */
 int rl_state_list(__u64 **out, size_t *count, struct rl_error *err);

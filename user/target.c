@@ -9,7 +9,7 @@
 #define TEXT_SHOWN 64 /* bytes of the offending text that an error repeats */
 
 #define TENANT "tenant:"
-#define DEVICE "dev:"
+#define DEVICE RL_TARGET_DEV
 #define NEW    "new"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

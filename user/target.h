@@ -12,6 +12,7 @@
 #include "error.h"
 #include "prefix.h"
 
+#define RL_TARGET_DEV  "dev:"
 #define RL_TARGET_TEXT RL_PREFIX_TEXT /* "tenant:" and 31 bytes take less than a prefix */
 
 /*

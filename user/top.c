@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "prefix.h"
+#include "target.h"
 
 static const char *const by_names[] = {
     [RL_TOP_BY_DROPS] = "drops",
@@ -53,12 +54,10 @@ int rl_top_filter_parse(const char *text, struct rl_top_filter *out, struct rl_e
 	} else if (looks_like_address(text)) {
 		*err = reason;
 		return rc;
-	} else if (strlen(text) >= sizeof(filter.tenant)) {
-		return rl_error_set(
-		    err, RL_ERROR_USAGE, EINVAL,
-		    "'%s' is neither a prefix nor a tenant's name: a name has at most %d bytes", text,
-		    RL_TENANT_LEN - 1);
 	} else {
+		rc = rl_tenant_check(text, err);
+		if (rc)
+			return rc;
 		filter.kind = RL_TOP_FILTER_TENANT;
 		memcpy(filter.tenant, text, strlen(text) + 1);
 	}

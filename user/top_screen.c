@@ -216,7 +216,7 @@ static void apply_filter(struct screen *screen)
 	struct rl_error err = {};
 
 	if (rl_top_filter_parse(screen->edit, &screen->query.filter, &err)) {
-		snprintf(screen->message, sizeof(screen->message), "%.250s", err.text);
+		snprintf(screen->message, sizeof(screen->message), "no such filter: %.230s", err.text);
 		return;
 	}
 	memcpy(screen->filter, screen->edit, sizeof(screen->filter));

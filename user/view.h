@@ -30,6 +30,7 @@ struct rl_view_status {
 	const char *path;
 	const struct rl_snapshot *snapshot;
 	const char *error;
+	__u64 memory; /* bytes reserved; 0: unknown */
 };
 
 int rl_view_list_table(const struct rl_snapshot *snapshot, FILE *out);

@@ -292,11 +292,12 @@ static json_t *namespace_json(const struct rl_view_status *status)
 
 	if (!snapshot)
 		return joined(object, json_pack("{s:o}", "error", text(status->error)));
-	return joined(object,
-		      json_pack("{s:s, s:I, s:o, s:I, s:o}", "store", rl_store_name(snapshot->meta.store),
-				"max_sources", exact(snapshot->meta.max_sources), "when_full",
-				when_full_json(snapshot), "limits", exact(snapshot->limit_count), "devices",
-				devices_json(snapshot, device_status_json)));
+	return joined(
+	    object,
+	    json_pack("{s:s, s:I, s:o, s:o, s:I, s:o}", "store", rl_store_name(snapshot->meta.store),
+		      "max_sources", exact(snapshot->meta.max_sources), "when_full", when_full_json(snapshot),
+		      "memory_bytes", number_or_null(status->memory), "limits", exact(snapshot->limit_count),
+		      "devices", devices_json(snapshot, device_status_json)));
 }
 
 json_t *rl_view_status_json(const struct rl_view_status *status)

@@ -237,16 +237,20 @@ static const char *full_text(const struct rl_snapshot *snapshot)
 int rl_view_status_table(const struct rl_view_status *status, FILE *out)
 {
 	const struct rl_snapshot *snapshot = status->snapshot;
+	char memory[RL_UNIT_TEXT];
 
 	fprintf(out, "network namespace %" PRIu64 ", state in %s\n", (uint64_t)status->cookie, status->path);
 	if (!snapshot) {
 		fprintf(out, "unreadable: %s\n", status->error);
 		return 0;
 	}
-	fprintf(out, "%zu limit%s\nstore %s, room for %" PRIu64 " sources; when full, %s\n\n",
+	fprintf(out, "%zu limit%s\nstore %s, room for %" PRIu64 " sources; when full, %s\n",
 		snapshot->limit_count, snapshot->limit_count == 1 ? "" : "s",
 		rl_store_name(snapshot->meta.store), (uint64_t)snapshot->meta.max_sources,
 		full_text(snapshot));
+	if (status->memory)
+		fprintf(out, "memory reserved for it all: %s\n", rl_text_bytes(status->memory, memory));
+	fputc('\n', out);
 	if (snapshot->device_count)
 		return status_devices_table(snapshot, out);
 	fputs(no_device, out);

@@ -530,7 +530,7 @@ Test(policy, a_tenant_has_a_place_as_soon_as_it_is_named)
 	cr_expect_eq(get("tenant:acme", NULL).slot, slot);
 	cr_expect_eq(get("tenant:acme", NULL).id, tenant.id);
 	expect_claimed(2);
-	/* Deleted, it keeps its place, and what it owes. */
+	/* Deleted, it keeps its place. */
 	del("tenant:acme", NULL);
 	cr_expect(!find("tenant:acme", NULL, &limit));
 	cr_expect_str_eq(tenant_of("198.51.100.0/24"), "acme");

@@ -86,8 +86,7 @@ StoreTest(priority, low_stops_first_then_normal)
 			stops(&fx, &ranks[f], &shared[i], "1/h", "1000");
 			fx.what = NULL;
 			ranks_clear(&fx, &ranks[f]);
-			fixture_unlimit(&fx,
-					shared[i].target); /* last: a tenant that is named keeps its debt */
+			fixture_unlimit(&fx, shared[i].target);
 		}
 	}
 	fixture_close(&fx);

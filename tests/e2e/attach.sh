@@ -311,6 +311,13 @@ entries_of() { # MAP
 test_the_table_of_sources_is_sized_at_attach() {
 	local map
 	net_make
+	expect 0 agent attach --max-sources 7 "$DEV"
+	assert_match "the smallest table" "$ERR" 'note: .*room for 1280 sources of each family.*not for 7'
+	assert_eq "status" "$(agent status --json | jq .max_sources)" 1280
+	expect 0 agent attach --max-sources 8 "$DEV"
+	expect 0 agent attach --max-sources 1280 "$DEV"
+	assert_eq "nothing to note" "$ERR" ''
+	agent detach --all
 	expect 0 agent attach --max-sources 5k "$DEV"
 	for map in rows4 rows6 address6; do
 		assert_eq "rows of $map" "$(entries_of $map)" 1024

@@ -260,6 +260,10 @@ test_exit_codes_and_json_errors_agree() {
 	assert_match "version" "$OUT" '[0-9]+\.[0-9]+'
 	expect 0 agent probe
 	expect 0 agent probe "$DEV"
+	expect 2 in_rx setpriv --reuid 65534 --regid 65534 --clear-groups "$AGENT" probe
+	expect 2 in_rx setpriv --reuid 65534 --regid 65534 --clear-groups "$AGENT" probe --json
+	assert_eq "one object" "$(jq -sc '[length, .[0].works]' <<<"$OUT")" '[1,false]'
+	[ -n "$ERR" ] || fail "no text"
 	attach
 	expect 1 agent set-limit 10.0.0.1/8 --rate 1pps
 	assert_match "the network meant" "$ERR" '10\.0\.0\.0/8'
@@ -484,6 +488,7 @@ test_a_limit_on_ones_own_session_warns() {
 }
 
 test_a_newcomer_is_told_what_is_so() {
+	local word
 	net_make
 	expect 3 agent detach "$DEV"
 	assert_match "nothing attached" "$ERR" 'nothing is attached'
@@ -510,7 +515,51 @@ test_a_newcomer_is_told_what_is_so() {
 	assert_match "--per" "$ERR" 'one source already'
 	expect 1 agent explain foo
 	assert_match "explain" "$ERR" 'expected an address'
+	for word in any 198.51.100.0/24 tenant:acme "dev:$DEV" new; do
+		expect 1 agent explain "$word"
+		assert_match "explain $word" "$ERR" 'expected an address, such as'
+	done
+	expect 0 agent status
+	assert_match "memory" "$OUT" '^memory reserved for it all: [1-9][0-9.]*[kMG]B'
+	assert_between "memory" "$(agent status --json | jq .memory_bytes)" 320000000 4000000000
+	expect 0 agent detach --keep "$DEV"
+	for word in pause resume; do
+		expect 3 agent "$word"
+		assert_match "$word without a device" "$ERR" 'no device is attached.*attach DEV. puts the policy that was kept in force'
+		expect 3 agent "$word" "$DEV"
+		assert_match "$word of one that isn't attached" "$ERR" "attach $DEV"
+	done
 	assert_match "reasons" "$(agent help stats)" 'source_limit +over its'
+}
+
+# The kernel takes any byte but spaces, '/' and ':'; a terminal would obey some.
+test_a_devices_name_is_shown_and_not_obeyed() {
+	local name=$'r\e[31m\x07' shown='r\\x1b\[31m\\x07' command
+	net_make
+	ip -n "$RX" link add "$name" type veth peer name gen1 netns "$TX" 2>/dev/null || skip "ip takes no such name"
+	attach
+	# shellcheck disable=SC2317 # called below
+	plain() { # COMMAND...
+		expect 0 agent "$@"
+		! grep -q "[^[:print:][:space:]]" <<<"$OUT$ERR" || fail "$1: what isn't printable is printed"
+		assert_match "$1" "$OUT$ERR" "$shown"
+	}
+	plain attach --mode generic "$name"
+	plain set-limit "dev:$name" --rate 1kpps --burst 20k
+	plain set-limit "dev:$name" --rate 1kpps --burst 20
+	for command in list stats status "top --once --interval 0.1" "explain 203.0.113.7"; do
+		# shellcheck disable=SC2086 # words of a command
+		plain $command
+	done
+	assert_eq "JSON" "$(agent list --json | jq -r '.limits[0].target')" "dev:$name"
+	plain pause "$name"
+	plain resume "$name"
+	plain reset "dev:$name"
+	plain probe "$name"
+	plain del-limit "dev:$name"
+	plain detach "$name"
+	expect 3 agent detach "$name"
+	assert_match "an error" "$ERR" "$shown"
 }
 
 test_every_command_has_help() {

@@ -44,6 +44,31 @@ test_a_tenants_prefixes_share_its_bucket() {
 	assert_all_counted
 }
 
+# A tenant keeps its place, not its debt: without prefixes or with them, del-limit forgives.
+test_a_tenants_deleted_limit_is_forgiven() {
+	net_make
+	attach
+	agent set-limit 203.0.113.0/24 --rate 1mpps --tenant acme
+	agent set-limit tenant:acme --rate 1mpps
+	send --src 203.0.113.7 --count 20
+	refused 'forgive it: .rl-agent del-limit tenant:acme., then set-limit' set-limit tenant:acme --rate 1/h --burst 20
+	expect 0 agent del-limit tenant:acme
+	send --src 203.0.113.7 --count 20
+	expect 0 agent set-limit tenant:acme --rate 1/h --burst 20
+	assert_no_match "note" "$ERR" 'note'
+	send --src 203.0.113.7 --count 50
+	assert_eq "passed: a whole burst" "$(limit tenant:acme .passed.packets)" 60
+	agent del-limit tenant:acme
+	agent set-limit tenant:acme --rate 1/h --burst 30
+	send --src 203.0.113.7 --count 50
+	assert_eq "and another" "$(limit tenant:acme .passed.packets)" 90
+	# Not said again is not deleted: what is owed then stays.
+	agent set-limit tenant:acme --rate 1/h --burst 40
+	send --src 203.0.113.7 --count 50
+	assert_eq "passed of ten more" "$(limit tenant:acme .passed.packets)" 100
+	assert_all_counted
+}
+
 test_a_devices_limit_holds_all_that_it_receives() {
 	net_make
 	attach
@@ -122,6 +147,28 @@ test_a_renamed_device_that_leaves_its_limit_is_told() {
 	assert_match "one that it didn't have" "$ERR" 'wan0 was called rl0.*dev:wan0 \(1mpps.* holds it'
 }
 
+# Not only a rename of an attached device: one that was detached meanwhile leaves its limit too.
+test_a_limit_that_waits_for_a_name_is_told_by_attach() {
+	net_make
+	ip -n "$RX" link add rl1 type veth peer name gen1 netns "$TX"
+	attach
+	agent set-limit dev:rl0 --rate 1mpps --burst 2000
+	expect 0 agent attach rl1
+	assert_eq "one that isn't about rl1" "$ERR" ''
+	agent detach rl1
+	agent detach --keep rl0
+	rename rl0 wan0
+	expect 0 agent attach wan0
+	assert_match "told" "$ERR" 'warning: wan0 has no limit of its own; that of dev:rl0 \(1mpps burst 2000p\) holds no device.*set-limit dev:wan0 --rate 1mpps --burst 2000p`.*del-limit dev:rl0'
+	agent set-limit dev:wan0 --rate 1mpps
+	agent detach --keep wan0
+	expect 0 agent attach wan0
+	assert_eq "with a limit of its own" "$ERR" ''
+	agent del-limit dev:rl0
+	expect 0 agent attach rl1
+	assert_eq "nothing waits" "$ERR" ''
+}
+
 # A renamed device keeps the limit of its old name until a command succeeds that puts another in its place.
 test_what_is_refused_takes_no_limit_from_a_renamed_device() {
 	net_make
@@ -138,6 +185,56 @@ test_what_is_refused_takes_no_limit_from_a_renamed_device() {
 	assert_eq "passed under the old name's limit" "$(passed)" 10
 	expect 0 agent attach wan0
 	assert_match "told" "$ERR" 'wan0 was called rl0'
+}
+
+# By whatever name a device is called, its own is what is shown and kept.
+test_a_device_is_named_by_its_own_name() {
+	local long=an-alternative-name-of-rl0 command name
+	net_make
+	ip -n "$RX" link property add dev rl0 altname "$long" altname uplink
+	for name in "$long" uplink; do
+		expect 0 agent attach --max-sources 10k "$name"
+		assert_match "attach $name" "$OUT" '^rl0: attached'
+		expect 0 agent set-limit "dev:$name" --rate 1mpps
+		assert_match "set-limit $name" "$OUT" '^dev:rl0: 1mpps'
+		expect 0 agent reset "dev:$name"
+		assert_match "reset $name" "$OUT" '^dev:rl0: '
+		expect 0 agent pause "$name"
+		assert_match "pause $name" "$OUT" '^rl0: '
+		expect 0 agent resume "$name"
+		expect 0 agent probe "$name"
+		assert_match "probe $name" "$OUT" '^rl0: driver'
+		expect 0 agent probe "$name" --json
+		assert_eq "probe $name" "$(jq -r .device.name <<<"$OUT")" rl0
+		expect 0 agent explain 203.0.113.7 --dev "$name"
+		assert_match "explain $name" "$OUT" 'rl0'
+		expect 0 agent del-limit "dev:$name"
+		assert_match "del-limit $name" "$OUT" '^dev:rl0: '
+		expect 0 agent detach "$name"
+		assert_match "detach $name" "$OUT" '^rl0: detached'
+	done
+	attach
+	# What is no device's name can't be one that is gone either.
+	for command in attach detach pause resume probe "set-limit --rate 1pps dev:" "del-limit dev:" "reset dev:" \
+		"explain 203.0.113.7 --dev "; do
+		name=nosuch-and-too-long
+		case $command in *dev:) name=${command##* }$name command=${command% *} ;; esac
+		# shellcheck disable=SC2086 # words of a command
+		refused 'device "nosuch-and-too-long": a name has at most 15 bytes, this one 19, and no device here has it as an alternative name' \
+			$command "$name"
+	done
+	# A limit under the very name comes first: it can be deleted.
+	rename rl0 wan0
+	agent set-limit dev:wan0 --rate 1kpps
+	ip -n "$RX" link property del dev wan0 altname uplink
+	rename wan0 uplink
+	expect 0 agent set-limit dev:uplink --rate 2kpps
+	rename uplink wan0
+	ip -n "$RX" link property add dev wan0 altname uplink
+	expect 0 agent del-limit dev:uplink
+	assert_match "by its very name" "$OUT" '^dev:uplink: '
+	expect 0 agent del-limit dev:uplink
+	assert_match "by another name" "$OUT" '^dev:wan0: '
 }
 
 test_a_device_that_is_not_attached_gets_no_limit() {
@@ -391,7 +488,7 @@ test_a_full_table_open() {
 test_a_full_table_aggregates_by_default() {
 	net_make
 	agent attach --max-sources 1 "$DEV"
-	assert_eq "the default" "$(agent status --json | jq -rc '[.store, .when_full, .max_sources]')" '["table","aggregate",1]'
+	assert_eq "the default" "$(agent status --json | jq -rc '[.store, .when_full, .max_sources]')" '["table","aggregate",1280]'
 	agent set-limit any --rate 1/h --burst 2
 	send --src 10.0.0.0 --sources 4096 --count 8192 >/dev/null
 	assert_between "passed, twice each of the 8 or more /24s without places" "$(reason aggregated)" 16 32
@@ -508,6 +605,39 @@ test_a_cost_fits_into_every_bucket_that_it_is_taken_from() {
 	agent set-limit "${costly[@]}" --cost syn=100 --priority high
 	refused 'dev:rl0.*priority normal, 80' set-limit "${costly[@]}" --cost syn=100
 	agent set-limit "${costly[@]}" --shadow
+}
+
+# A frame that is larger than the bucket would never pass, however slowly it is sent.
+test_a_byte_burst_holds_the_frames_of_attached_devices() {
+	net_make
+	ip -n "$RX" link set "$DEV" mtu 9000
+	ip -n "$RX" link add rl1 type veth peer name gen1 netns "$TX"
+	attach
+	agent attach rl1
+	refused 'burst 4kb is less than a full frame of rl0, whose MTU is 9000 .9022 bytes.*at least 9\.022kb' \
+		set-limit any --rate 1mbit --burst 4kb
+	refused 'burst 9\.021kb is less' set-limit 203.0.113.0/24 --class udp --rate 1mbit --burst 9.021kb
+	expect 0 agent set-limit any --rate 1mbit --burst 9.022kb
+	refused 'burst 18kb leaves the lowest priority less .*rl0.*reserve high=50%.*at least 18\.044kb' \
+		set-limit tenant:acme --rate 10kbit --burst 18kb --reserve high=50%
+	expect 0 agent set-limit tenant:acme --rate 10kbit --reserve high=50%
+	assert_match "the default is raised" "$OUT" 'burst 18\.044kb'
+	refused 'rl0' set-limit dev:rl0 --rate 1mbit --burst 4kb
+	expect 0 agent set-limit dev:rl1 --rate 1mbit --burst 4kb
+	agent detach rl0
+	expect 0 agent set-limit any --rate 1mbit --burst 4kb
+	expect 0 agent attach rl0
+	assert_match "attach" "$ERR" 'warning: rl0 has an MTU of 9000, and its full frames never pass the limit of any .burst 4kb.:.*at least 9\.022kb'
+	assert_no_match "dev:rl1 isn't concerned" "$ERR" 'other'
+	agent set-limit any --rate 1mbit
+	agent detach rl0
+	agent set-limit 203.0.113.0/24 --class udp --rate 1mbit --burst 4kb
+	agent set-limit 203.0.113.0/24 --class tcp --rate 1mbit --burst 5kb
+	expect 0 agent attach rl0
+	assert_match "of classes" "$ERR" 'class udp of 203\.0\.113\.0/24 .burst 4kb. nor that of 1 other'
+	assert_eq "lines" "$(wc -l <<<"$ERR")" 1
+	expect 0 agent attach rl1
+	assert_eq "a device of small frames" "$ERR" ''
 }
 
 test_a_word_alone_needs_a_limit_that_it_changes() {

@@ -196,6 +196,9 @@ test_a_filter_is_typed_by_prefix_or_tenant() {
 	keys f 192.0.2.300 Enter
 	wait_for 5 shows '192\.0\.2\.300'
 	titled 'filter acme' || fail "what is no prefix was to change nothing: $(title)"
+	keys f 'acme*' Enter
+	wait_for 5 shows '^no such filter: tenant "acme\*": expected a letter'
+	titled 'filter acme ' || titled 'filter acme$' || fail "what is no name was to change nothing: $(title)"
 	keys f nobody Enter
 	wait_for 5 titled '0 of 0 sources  filter nobody'
 	keys / Enter

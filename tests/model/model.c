@@ -246,6 +246,7 @@ void model_empty(struct model *model, struct model_limit *tenant, const struct r
 	const struct rl_target target = tenant->target;
 
 	model_set(model, &target, &no_terms, quantum, now);
+	memset(tenant->whole.unit, 0, sizeof(tenant->whole.unit)); /* never charged */
 	tenant->stated = false;
 }
 

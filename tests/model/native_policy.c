@@ -272,17 +272,27 @@ static bool says_nothing(const struct rl_limit *limit)
 	       !limit->terms.bits_per_second && limit->terms.priority == RL_PRIORITY_UNSET;
 }
 
-/* A tenant that prefixes belong to keeps its bucket. */
+/* A tenant that prefixes belong to stays, without a rate, and owes nothing. */
+static int tenant_silence(__u32 slot, __u64 now)
+{
+	const struct rl_limit old = native.exact[slot];
+	int rc = limit_set(&old.target, &no_terms, now);
+
+	if (rc)
+		return rc;
+	rl_limit_forgive(&native.exact[slot], &old);
+	native.own[slot].buckets.word[RL_PACKETS] = native.own[slot].buckets.word[RL_BYTES] = 0;
+	return 0;
+}
+
 static int tenant_erase(__u32 slot, __u64 now)
 {
-	const struct rl_target target = native.exact[slot].target;
-
 	if (says_nothing(&native.exact[slot]))
 		return -ENOENT;
 	for (__u32 i = 1; i < native.slots; i++)
 		if (native.exact[i].id && native.exact[i].level == RL_LEVEL_SOURCE &&
 		    native.exact[i].tenant == slot)
-			return limit_set(&target, &no_terms, now);
+			return tenant_silence(slot, now);
 	slot_free(slot);
 	return 0;
 }

@@ -86,8 +86,10 @@ static bool empty_tenant(struct play *play, const struct op *op)
 		return false;
 	if (rl_limit_compute(&op->target, &no_terms, &tenant->quantum, 1, 1, play->now, &quantum, &err))
 		differ(play, "user/limit.c refuses a tenant without a rate: %s", err.text);
-	else
+	else {
+		rl_limit_forgive(&quantum, &tenant->quantum);
 		model_empty(&play->model, tenant, &quantum, play->now);
+	}
 	return true;
 }
 

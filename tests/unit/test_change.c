@@ -473,6 +473,31 @@ Test(change, random_against_a_model)
 		  offered);
 }
 
+/* A tenant that loses its terms owes nothing more, whatever it was; a bucket that nobody filled starts empty. */
+Test(change, forgiven)
+{
+	static const struct rl_terms none = RL_TERMS_INIT;
+	struct rl_limit fast = limit_of("1mpps 1gbit", "250k 1mb"),
+			idle = limit_under("any", &none, &fast, START), slow;
+	struct rl_source source = {0}, filled = {0};
+
+	cr_assert_eq(flood(&source, &fast, 60, START, 10), 10);
+	cr_assert_eq(flood(&filled, &fast, 60, START, 10), 10);
+	rl_limit_forgive(&idle, &fast);
+	cr_expect_eq(idle.gen, fast.gen + 1);
+	cr_expect_eq(idle.rate[RL_PACKETS].owed + idle.rate[RL_BYTES].owed, 0);
+	filled.buckets.word[RL_PACKETS] = filled.buckets.word[RL_BYTES] = 0;
+	slow = limit_change(&idle, "1/h", "20");
+	cr_expect_eq(slow.rate[RL_PACKETS].owed, slow.rate[RL_PACKETS].burst);
+	cr_expect_eq(flood(&filled, &slow, 60, START + SECOND, 50), 20);
+	cr_expect_eq(flood(&source, &slow, 60, START + SECOND, 50), 0, "killed before it was filled");
+	/* The same where only a priority goes: no word of before may be converted. */
+	idle = limit_under("any", &none, &slow, START);
+	rl_limit_forgive(&idle, &idle);
+	cr_expect_eq(idle.gen, slow.gen + 2);
+	cr_expect_eq(idle.past[0].mult[RL_PACKETS], 0);
+}
+
 /* set-limit says for how long a source can be shut out. */
 Test(change, overdrawn_is_as_long_as_a_flood_shuts_out)
 {

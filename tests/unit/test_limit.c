@@ -625,3 +625,45 @@ Test(limit, costs_and_buckets_that_have_nothing_to_do_with_each_other)
 		      strstr(err.text, "a cost of at most 1, or a burst of tenant:acme of at least 65535p"),
 		  "%s", err.text);
 }
+
+/* A burst that the rate can't have is no way out: only what works is named. */
+Test(limit, no_burst_is_named_that_would_be_refused)
+{
+	struct rl_limit slow = shared_by("1/h", "16", 0, 0), reserved = shared_by("1/h", "5000", 9000, 0);
+	struct rl_limit dear = costing("syn=65535"), cheap = costing("syn=501");
+	struct rl_error err = {0};
+
+	cr_expect_eq(rl_cost_check(&dear, RL_PRIORITY_HIGH, &slow, &err), -ERANGE);
+	cr_expect(strstr(err.text, "expected a cost of at most 16") && !strstr(err.text, "or a burst"), "%s",
+		  err.text);
+	cr_expect_eq(rl_cost_check(&cheap, RL_PRIORITY_NORMAL, &reserved, &err), -ERANGE);
+	cr_expect(!strstr(err.text, "or a burst"), "5010 of 5003: %s", err.text);
+}
+
+/* Of the burst that a frame takes, all that isn't kept holds it; of one byte less it doesn't. */
+Test(limit, bursts_for_frames)
+{
+	static const __u16 reserves[][2] = {{0, 0}, {2000, 500}, {9000, 0}};
+	static const char *const rates[] = {"1kbit", "10mbit", "25gbit", "800gbit"};
+	static const __u32 frames[] = {1522, 9022, 65557};
+
+	for (size_t i = 0; i < COUNT(rates) * COUNT(reserves) * COUNT(frames); i++) {
+		const __u16 *reserve = reserves[i / COUNT(rates) % COUNT(reserves)];
+		__u32 frame = frames[i / COUNT(rates) / COUNT(reserves)];
+		struct rl_limit limit = shared_by(rates[i % COUNT(rates)], NULL, reserve[0], reserve[1]);
+
+		for (__u64 less = 0; less < 2; less++) {
+			struct rl_terms terms = limit.terms;
+			const struct rl_rate *rate = &limit.rate[RL_BYTES];
+
+			terms.burst_bytes = rl_burst_for_frame(&limit.terms, frame) - less;
+			if (terms.burst_bytes < rl_burst_for_frame(&limit.terms, 1522))
+				continue; /* refused */
+			limit = limit_under("tenant:acme", &terms, NULL, LIMITS_START);
+			cr_expect_eq(rl_gcra_cost(rate, frame) > rate->burst - rate->kept[RL_PRIORITY_LOW],
+				     less, "%s, frame %u, burst %llu", rates[i % COUNT(rates)], frame,
+				     terms.burst_bytes);
+		}
+	}
+	cr_expect_eq(rl_burst_for_frame(&(struct rl_terms){.packets_per_hour = 3600}, 1522), 0);
+}

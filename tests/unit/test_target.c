@@ -78,7 +78,7 @@ Test(target, refused)
 	    {"tenant:a/b", {"\"a/b\"", "expected a letter"}},
 	    {"tenant:a:b", {"\"a:b\"", "expected a letter"}},
 	    {"tenant:a,b", {"\"a,b\"", "expected a letter"}},
-	    {"tenant:caf\xc3\xa9", {"\"caf??\"", "expected a letter"}},
+	    {"tenant:caf\xc3\xa9", {"\"caf\\xc3\\xa9\"", "expected a letter"}},
 	    {"tenant:any", {"\"any\"", "another name"}},
 	    {"tenant:new", {"\"new\"", "another name"}},
 	    {"tenant:all", {"\"all\"", "another name"}},
@@ -87,7 +87,8 @@ Test(target, refused)
 	    {"dev:" DEVICE_15 "6", {"dev:" DEVICE_15 "6", "1 to 15 bytes, this one 16"}},
 	    {"dev:a/b", {"\"dev:a/b\"", "no '/' and no spaces"}},
 	    {"dev:a b", {"\"dev:a b\"", "no '/' and no spaces"}},
-	    {"dev:a\tb", {"\"dev:a?b\"", "no '/' and no spaces"}},
+	    {"dev:a/\x1b[31m", {"\"dev:a/\\x1b[31m\"", "no '/' and no spaces"}},
+	    {"dev:a\tb", {"\"dev:a\\x09b\"", "no '/' and no spaces"}},
 	    {"acme", {"\"acme\"", "tenant:NAME, dev:NAME, new"}},
 	    {"eth0", {"\"eth0\"", "dev:NAME"}},
 	    {"fade", {"\"fade\"", "dev:NAME"}}, /* hexadecimal digits, and a name all the same */

@@ -325,9 +325,16 @@ Test(top, filter_by_prefix_address_and_tenant)
 
 Test(top, filter_refuses_what_is_no_address_and_no_name)
 {
-	static const char *const wrong[] = {"10.0.0.0/33",     "10.0.0.1/24",
-					    "10.0.0",	       "2001:db8::/200",
-					    "::ffff:10.0.0.1", "a-name-that-is-longer-than-31-bytes"};
+	static const char *const wrong[] = {"10.0.0.0/33",
+					    "10.0.0.1/24",
+					    "10.0.0",
+					    "2001:db8::/200",
+					    "::ffff:10.0.0.1",
+					    "a-name-that-is-longer-than-31-bytes",
+					    "a b",
+					    "-x",
+					    "none",
+					    "acme*"};
 
 	for (size_t i = 0; i < COUNT(wrong); i++) {
 		struct rl_top_filter filter = {.kind = RL_TOP_FILTER_TENANT, .tenant = "kept"};

@@ -161,16 +161,19 @@ Test(view_json, status)
 
 	object = printed(rl_view_status_json(&status));
 	check_keys_are(object, "schema_version", "namespace", "state", "store", "max_sources", "when_full",
-		       "limits", "devices");
+		       "memory_bytes", "limits", "devices");
 	check_namespace(object);
+	check_null(object, "memory_bytes");
 	json_decref(object);
 
+	status.memory = 123456789;
 	example->devices[0].attached.device.flags |= RL_DEVICE_PAUSED | RL_DEVICE_SHADOW;
 	example->snapshot.settings.when_full = RL_FULL_CLOSED;
 	object = printed(rl_view_status_json(&status));
 	check_truth(item(object, "devices", 0), "paused", true);
 	check_truth(item(object, "devices", 0), "in_shadow", true);
 	check_text(object, "when_full", "closed");
+	check_integer(object, "memory_bytes", 123456789);
 	json_decref(object);
 
 	example->snapshot.meta.store = RL_STORE_LRU;
@@ -191,7 +194,7 @@ Test(view_json, status_of_all_namespaces)
 
 	check_keys_are(object, "schema_version", "namespaces");
 	check_keys_are(item(object, "namespaces", 0), "namespace", "state", "store", "max_sources",
-		       "when_full", "limits", "devices");
+		       "when_full", "memory_bytes", "limits", "devices");
 	check_namespace(item(object, "namespaces", 0));
 	check_keys_are(unreadable, "namespace", "state", "error");
 	check_text(unreadable, "error", "another version");

@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 
 #include "../../user/grid.h"
+#include "../../user/plain.h"
 #include "views.h"
 
 typedef int (*table_view)(const struct rl_snapshot *snapshot, FILE *out);
@@ -21,7 +22,8 @@ static void check_table(table_view view, const struct rl_snapshot *snapshot, con
 
 static int print_status(const struct rl_snapshot *snapshot, FILE *out)
 {
-	struct rl_view_status status = {.cookie = 42, .path = "/somewhere/42", .snapshot = snapshot};
+	struct rl_view_status status = {
+	    .cookie = 42, .path = "/somewhere/42", .snapshot = snapshot, .memory = 640000000};
 
 	return rl_view_status_table(&status, out);
 }
@@ -82,6 +84,7 @@ static const char table_status[] =
     "network namespace 42, state in /somewhere/42\n"
     "8 limits\n"
     "store table, room for 1000000 sources; when full, a new one is held by its /24 or /48 (aggregate)\n"
+    "memory reserved for it all: 640MB\n"
     "\n"
     "DEVICE  INDEX  DIRECTION  MODE     STATE      PROGRAM  LINK  SINCE\n"
     "eth0        2  in         native   enforcing       80    70  2024-02-29T12:00:00Z\n"
@@ -102,6 +105,7 @@ Test(view_table, status)
 		    "network namespace 42, state in /somewhere/42\n"
 		    "1 limit\n"
 		    "store lru, room for 1000000 sources; when full, the least recently seen is forgotten\n"
+		    "memory reserved for it all: 640MB\n"
 		    "\n"
 		    "DEVICE  INDEX  DIRECTION  MODE    STATE   PROGRAM  LINK  SINCE\n"
 		    "eth0        2  in         native  shadow       80    70  2024-02-29T12:00:00Z\n");
@@ -129,7 +133,8 @@ Test(view_table, nothing_there)
 		    "no device attached; policy and buckets are kept\n\nno limit is set\n");
 	check_table(print_status, &empty,
 		    "network namespace 42, state in /somewhere/42\n0 limits\n"
-		    "store table, room for 1000 sources; when full, a new one passes (open)\n\n"
+		    "store table, room for 1000 sources; when full, a new one passes (open)\n"
+		    "memory reserved for it all: 640MB\n\n"
 		    "no device attached; policy and buckets are kept\n");
 	check_table(print_top, &empty,
 		    "no device attached; policy and buckets are kept\n"
@@ -155,6 +160,52 @@ Test(grid, columns_are_as_wide_as_their_widest_cell)
 	cr_assert_str_eq(text, "A             NUMBER  WIDE      LAST\n"
 			       "sm\xc3\xb8rrebr\xc3\xb8"
 			       "d         1  -         -\n"
-			       "b           12345678  w         a?[31mb?\n");
+			       "b           12345678  w         a\\x1b[31mb\\x0a\n");
+	free(text);
+}
+
+/* Control characters, also those of more than one byte, and bytes that are no text are shown, not sent. */
+Test(plain, what_a_terminal_obeys_is_escaped)
+{
+	static const struct {
+		const char *text, *plain;
+	} cases[] = {
+	    {"eth0", "eth0"},
+	    {"", ""},
+	    {"a\x1b]0;b\x07\x7f\n", "a\\x1b]0;b\\x07\\x7f\\x0a"},
+	    {"sm\xc3\xb8r \xe2\x82\xac \xf0\x9f\x90\xa7", "sm\xc3\xb8r \xe2\x82\xac \xf0\x9f\x90\xa7"},
+	    {"\xc2\x9b"
+	     "2J",
+	     "\\xc2\\x9b"
+	     "2J"}, /* U+009B is ESC [ */
+	    {"\x9b"
+	     "2J",
+	     "\\x9b"
+	     "2J"},
+	    {"\xc1\x9b", "\\xc1\\x9b"},			  /* overlong */
+	    {"\xe0\x80\x9b", "\\xe0\\x80\\x9b"},	  /* likewise */
+	    {"\xed\xa0\x80", "\\xed\\xa0\\x80"},	  /* a surrogate */
+	    {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"}, /* above U+10FFFF */
+	    {"\xe2\x82", "\\xe2\\x82"},			  /* cut */
+	};
+	char out[RL_PLAIN_ROOM(32)];
+
+	for (size_t i = 0; i < COUNT(cases); i++)
+		cr_expect_str_eq(rl_plain(cases[i].text, out, sizeof(out)), cases[i].plain);
+	cr_expect_str_eq(rl_plain_ascii("\xc3\xb8 a\x1b", out, sizeof(out)), "\\xc3\\xb8 a\\x1b");
+	cr_expect_str_eq(rl_plain("ab\x1b", out, 6), "ab", "never half of one");
+	cr_expect_str_eq(rl_plain("ab\x1b", out, 7), "ab\\x1b");
+}
+
+Test(plain, a_line_is_printed_as_one)
+{
+	char *text = NULL;
+	size_t size = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	rl_plain_print(out, "%s: %d\n", "a\nb", 7);
+	rl_plain_print(out, "%s", "c\n");
+	fclose(out);
+	cr_expect_str_eq(text, "a\\x0ab: 7\nc\\x0a");
 	free(text);
 }
