@@ -21,7 +21,7 @@
 #define CALM_LONG    4 /* in the long run changes, which take longest, are so many times rarer */
 #define SHRINKS	     4000
 #define FAULT_WITHIN 2000000ULL /* packets that finding a mistake may take */
-#define READABLE     24		/* operations */
+#define READABLE     40		/* operations: a page; mostly they are fewer than ten */
 
 static struct run run_of(__u64 seed, __u64 packets)
 {
