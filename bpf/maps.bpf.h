@@ -40,8 +40,8 @@ struct {
 
 /*
  * Limits, by cell. Written by the commands that change a limit, and only while no packet can read the cell; read by the
- * packet path. Full: the change is refused, which takes one of thousands of limits at once under a full policy; cells that
- * packets may still read are waited for (user/claims.h).
+ * packet path. As many again as there can be limits, so that all may change at once. Full: cells that packets may still read
+ * are waited for (user/claims.h).
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

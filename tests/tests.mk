@@ -86,7 +86,12 @@ $(B)/tests/fuzz-units: tests/fuzz/fuzz_units.c $(patsubst %,user/%.c,error plain
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^)
 
-fuzz: $(B)/tests/fuzz-parse $(B)/tests/fuzz-units
+$(B)/tests/fuzz-policy_file: tests/fuzz/fuzz_policy_file.c \
+		$(patsubst %,user/%.c,error units prefix target class limit cmd statement policy_file diff) $(wildcard user/*.h bpf/rl_*.h)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^) -lpopt
+
+fuzz: $(B)/tests/fuzz-parse $(B)/tests/fuzz-units $(B)/tests/fuzz-policy_file
 
 unit: $(B)/tests/unit-tests
 	$(B)/tests/unit-tests

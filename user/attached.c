@@ -8,13 +8,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "class.h"
 #include "cleanup.h"
 #include "device.h"
 #include "limit.h"
 #include "plain.h"
 #include "policy.h"
-#include "units.h"
+#include "statement.h"
 #include "walk.h"
 
 const char *rl_whereabouts_name(enum rl_whereabouts where)
@@ -98,6 +97,36 @@ const struct rl_attached *rl_attached_find(const struct rl_attached *attached, s
 	return found;
 }
 
+/* Its limit would hold nothing, and nobody would notice. */
+static int device_missing(const char *name, const struct rl_attached *attached, size_t count,
+			  struct rl_error *err)
+{
+	char names[RL_MAX_DEVICES * (RL_NAME_LEN + 2)] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (attached[i].where != RL_GONE)
+			used += (size_t)snprintf(names + used, sizeof(names) - used, "%s%s", used ? ", " : "",
+						 attached[i].name);
+	return rl_error_set(
+	    err, RL_ERROR_USAGE, ENOENT,
+	    "the device \"%s\" isn't attached, and a limit would hold nothing: `rl-agent attach %s` "
+	    "first%s%s",
+	    name, name, used ? ", or name one that is: " : "; nothing is attached here", names);
+}
+
+int rl_attached_resolve(const struct rl_attached *attached, size_t count, struct rl_target *target,
+			struct rl_error *err)
+{
+	const struct rl_attached *found = rl_attached_find(attached, count, target->name);
+
+	if (!found || found->where == RL_GONE)
+		return device_missing(target->name, attached, count, err);
+	memset(target->name, 0, sizeof(target->name));
+	memcpy(target->name, found->name, sizeof(found->name));
+	return 0;
+}
+
 void rl_attached_target(const struct rl_state *state, struct rl_target *target)
 {
 	char name[RL_NAME_LEN];
@@ -120,33 +149,11 @@ int rl_attached_write(const struct rl_state *state, __u32 slot, const struct rl_
 	return 0;
 }
 
-/* What set-limit takes to say a device's limit again: "--rate 1mpps --burst 250kp --reserve high=20%". */
-#define OPTIONS_TEXT (4 * (RL_UNIT_TEXT + 16) + RL_RESERVE_TEXT)
-static const char *options_print(const struct rl_terms *terms, char buf[OPTIONS_TEXT])
-{
-	char rate[RL_UNIT_TEXT], burst[RL_UNIT_TEXT], reserve[RL_RESERVE_TEXT];
-	size_t used = 0;
-
-	buf[0] = '\0';
-	if (terms->packets_per_hour)
-		used += (size_t)snprintf(buf, OPTIONS_TEXT, " --rate %s --burst %s",
-					 rl_rate_print_packets(terms->packets_per_hour, rate),
-					 rl_burst_print_packets(terms->burst_packets, burst));
-	if (terms->bits_per_second)
-		used += (size_t)snprintf(buf + used, OPTIONS_TEXT - used, " --rate %s --burst %s",
-					 rl_rate_print_bits(terms->bits_per_second, rate),
-					 rl_burst_print_bytes(terms->burst_bytes, burst));
-	if (*rl_reserve_print(terms, reserve))
-		used += (size_t)snprintf(buf + used, OPTIONS_TEXT - used, " --reserve %s", reserve);
-	if (terms->shadow)
-		snprintf(buf + used, OPTIONS_TEXT - used, " --shadow");
-	return buf;
-}
-
 /* Its name has changed, and with it the limit that holds it: slots, 0 for none. */
 static void rename_tell(const struct rl_state *state, const struct rl_device *was, const struct rl_device *is)
 {
-	char terms[RL_TERMS_TEXT], options[OPTIONS_TEXT];
+	char terms[RL_TERMS_TEXT], again[RL_STATEMENT_TEXT];
+	struct rl_target target = {.kind = RL_TARGET_DEVICE};
 	bool had, has;
 	struct rl_limit old, new;
 
@@ -161,9 +168,10 @@ static void rename_tell(const struct rl_state *state, const struct rl_device *wa
 	if (has)
 		rl_plain_print(stderr, "%sthat of dev:%s (%s) holds it now", had ? "; " : "", new.target.name,
 			       rl_terms_print(&new.terms, terms));
+	memcpy(target.name, is->name, sizeof(is->name));
 	if (had)
-		rl_plain_print(stderr, "; `rl-agent set-limit dev:%s%s` sets it again for the new name",
-			       is->name, options_print(&old.terms, options));
+		rl_plain_print(stderr, "; `rl-agent %s` sets it again for the new name",
+			       rl_statement_print(&target, &old.terms, again));
 	fputc('\n', stderr);
 }
 
@@ -186,6 +194,22 @@ int rl_attached_rename(const struct rl_state *state, struct rl_error *err)
 			rename_tell(state, &was, device);
 	}
 	return rc;
+}
+
+void rl_attached_warn_none(const struct rl_state *state)
+{
+	struct rl_attached attached[RL_MAX_DEVICES];
+	struct rl_error ignored;
+	size_t count;
+
+	if (rl_state_attached(state, true, attached, &count, &ignored))
+		return;
+	for (size_t i = 0; i < count; i++)
+		if (attached[i].where != RL_GONE)
+			return;
+	fprintf(
+	    stderr,
+	    "rl-agent: warning: no device is attached: limits take effect with the next `rl-agent attach`\n");
 }
 
 static bool is_attached(const struct rl_attached *attached, size_t count, const char *name)
@@ -217,15 +241,17 @@ static bool idle_find(const struct rl_state *state, struct rl_limit *out)
 
 void rl_attached_tell_idle(const struct rl_state *state, const char *name)
 {
-	char terms[RL_TERMS_TEXT], options[OPTIONS_TEXT];
+	struct rl_target target = {.kind = RL_TARGET_DEVICE};
+	char terms[RL_TERMS_TEXT], again[RL_STATEMENT_TEXT];
 	struct rl_limit idle;
 
 	if (rl_policy_device(state, name) || !idle_find(state, &idle))
 		return;
+	snprintf(target.name, sizeof(target.name), "%s", name);
 	rl_plain_print(
 	    stderr,
 	    "rl-agent: warning: %s has no limit of its own; that of dev:%s (%s) holds no device, since none of that name is "
-	    "attached: `rl-agent set-limit dev:%s%s` sets it for %s, `rl-agent del-limit dev:%s` gives it up\n",
-	    name, idle.target.name, rl_terms_print(&idle.terms, terms), name,
-	    options_print(&idle.terms, options), name, idle.target.name);
+	    "attached: `rl-agent %s` sets it for %s, `rl-agent del-limit dev:%s` gives it up\n",
+	    name, idle.target.name, rl_terms_print(&idle.terms, terms),
+	    rl_statement_print(&target, &idle.terms, again), name, idle.target.name);
 }

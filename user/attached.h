@@ -39,6 +39,11 @@ int rl_state_attached(const struct rl_state *state, bool own, struct rl_attached
 const struct rl_attached *rl_attached_find(const struct rl_attached *attached, size_t count,
 					   const char *name);
 
+/* The target `dev:NAME` by the name that the device has at present. RL_ERROR_USAGE where none of these is called so, or it
+ * is gone: a limit would hold nothing, and nobody would notice. */
+int rl_attached_resolve(const struct rl_attached *attached, size_t count, struct rl_target *target,
+			struct rl_error *err);
+
 /* The target "dev:NAME" by the device's own name, where NAME is another one of it and no limit is called so. */
 void rl_attached_target(const struct rl_state *state, struct rl_target *target);
 
@@ -52,6 +57,9 @@ int rl_attached_write(const struct rl_state *state, __u32 slot, const struct rl_
  * notice any more. Under the lock, after devices or their limits were changed: a command that is refused moves no limit.
  */
 int rl_attached_rename(const struct rl_state *state, struct rl_error *err);
+
+/* To stderr, where no device is attached: a policy can be kept without one, and a limit then waits. */
+void rl_attached_warn_none(const struct rl_state *state);
 
 /*
  * A device that was attached just now: where it has no limit of its own, but one waits for a device of a name that none

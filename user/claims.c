@@ -3,8 +3,10 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 
+#include "batch.h"
 #include "cleanup.h"
 #include "clock.h"
 #include "policy.h"
@@ -28,20 +30,26 @@ static int failed(enum rl_map which, const char *what, struct rl_error *err)
 
 int rl_id_take(const struct rl_state *state, __u32 *id, struct rl_error *err)
 {
+	return rl_ids_take(state, 1, id, err);
+}
+
+int rl_ids_take(const struct rl_state *state, size_t count, __u32 *first, struct rl_error *err)
+{
 	struct rl_meta meta;
 	int rc = rl_state_meta(state, &meta, err);
 	__u32 taken;
 
 	if (rc)
 		return rc;
-	taken = meta.next_limit_id++;
-	if (!meta.next_limit_id)
+	taken = meta.next_limit_id;
+	if (count > UINT32_MAX - taken)
 		return rl_error_set(
 		    err, RL_ERROR_KERNEL, EOVERFLOW,
 		    "all of the 2^32 limit numbers are used up: `rl-agent detach --all`, and attach again");
+	meta.next_limit_id += (__u32)count;
 	rc = rl_state_meta_write(state, &meta, err);
 	if (!rc)
-		*id = taken;
+		*first = taken;
 	return rc;
 }
 
@@ -163,6 +171,61 @@ int rl_claim_take(const struct rl_state *state, enum rl_map which, __u32 id, __u
 	if (!rc)
 		*out = index;
 	return rc;
+}
+
+/* Free ones of `claims` from the n-th on and around, behind the *found that *out has: those that no packet reads any more, or
+ * the others. */
+static void pick(const struct rl_claim *claims, __u32 entries, __u32 from, bool fresh, size_t count,
+		 __u32 *out, size_t *found)
+{
+	__u32 now = seconds();
+
+	for (__u32 i = 0; i < entries - 1; i++) {
+		__u32 index = 1 + (from + i) % (entries - 1);
+		const struct rl_claim *claim = &claims[index];
+		bool is_fresh = claim->freed && now - claim->freed < RL_POLICY_QUARANTINE;
+
+		if (claim->id || is_fresh != fresh)
+			continue;
+		if (*found < count)
+			out[*found] = index;
+		++*found;
+	}
+}
+
+int rl_claims_find(const struct rl_state *state, enum rl_map which, __u32 from, size_t count, __u32 *out,
+		   size_t *found, struct rl_error *err)
+{
+	__u32 entries = rl_claims_count(state, which), read = entries;
+	RL_FREE struct rl_claim *claims = calloc(entries + 1, sizeof(*claims));
+	int rc;
+
+	*found = 0;
+	if (!claims)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	if (entries < 2)
+		return -ENOSPC;
+	rc = claims_read(state, which, 0, &read, claims, err);
+	if (rc)
+		return rc;
+	pick(claims, read, from, false, count, out, found);
+	if (*found < count) {
+		pick(claims, read, from, true, count, out, found);
+		rc = rl_grace_wait(err);
+	}
+	return rc ? rc : *found < count ? -ENOSPC : 0;
+}
+
+int rl_claims_write(const struct rl_state *state, enum rl_map which, const __u32 *indexes, const __u32 *ids,
+		    size_t count, struct rl_error *err)
+{
+	RL_FREE struct rl_claim *claims = calloc(count + 1, sizeof(*claims));
+
+	if (!claims)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	for (size_t i = 0; i < count; i++)
+		claims[i].id = ids[i];
+	return rl_batch_write(state, which, indexes, claims, sizeof(*claims), count, err);
 }
 
 void rl_claim_free(const struct rl_state *state, enum rl_map which, __u32 index)

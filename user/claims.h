@@ -15,6 +15,18 @@
 /* The next limit's id, for good: one that was given is never given again, whatever happens after this. */
 int rl_id_take(const struct rl_state *state, __u32 *id, struct rl_error *err);
 
+/* Likewise `count` of them, one behind the other from *first on. */
+int rl_ids_take(const struct rl_state *state, size_t count, __u32 *first, struct rl_error *err);
+
+/*
+ * Many at once: `count` free ones, looked for from `from` on and around, which rl_claims_write then gives to the limits `ids`,
+ * one each. *found is how many there are; -ENOSPC without a text where that is too few.
+ */
+int rl_claims_find(const struct rl_state *state, enum rl_map which, __u32 from, size_t count, __u32 *out,
+		   size_t *found, struct rl_error *err);
+int rl_claims_write(const struct rl_state *state, enum rl_map which, const __u32 *indexes, const __u32 *ids,
+		    size_t count, struct rl_error *err);
+
 /* A free one for the limit `id`, looked for from `from` on and around. -ENOSPC without a text where all are taken. */
 int rl_claim_take(const struct rl_state *state, enum rl_map which, __u32 id, __u32 from, __u32 *out,
 		  struct rl_error *err);

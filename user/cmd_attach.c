@@ -7,7 +7,9 @@
 
 #include "attached.h"
 #include "cleanup.h"
+#include "clock.h"
 #include "cmd.h"
+#include "cmd_apply.h"
 #include "device.h"
 #include "frames.h"
 #include "heads.h"
@@ -22,7 +24,7 @@
 #define MAX_SOURCES_MAX	    100000000 /* about 30 GB */
 #define TABLE_SOURCES_MIN   1280 /* of each family: what one region of 2048 places has room for (loader.c) */
 
-static const char *mode_text, *store_text, *max_sources_text, *when_full_text;
+static const char *mode_text, *store_text, *max_sources_text, *when_full_text, *policy_path;
 static int shadow, enforce, no_frags, verbose;
 
 static const struct poptOption options[] = {
@@ -33,6 +35,8 @@ static const struct poptOption options[] = {
      "sources that the store has room for (default 1m; a table, at least 1280)", "COUNT"},
     {"when-full", 0, POPT_ARG_STRING, &when_full_text, 0,
      "a source without room: aggregate (default: its /24 or /48 counts), open, closed", "WHAT"},
+    {"policy", 0, POPT_ARG_STRING, &policy_path, 0,
+     "with this policy in force from the first packet on, as by `apply`", "FILE"},
     {"shadow", 0, POPT_ARG_NONE, &shadow, 0, "drop nothing, count what would have been dropped", NULL},
     {"enforce", 0, POPT_ARG_NONE, &enforce, 0, "drop again; the default for a new device", NULL},
     {"no-frags", 0, POPT_ARG_NONE, &no_frags, 0,
@@ -45,12 +49,18 @@ static const struct poptOption options[] = {
 struct request {
 	char name[IFNAMSIZ]; /* the device's own, where an alternative one was given */
 	__u32 ifindex;
-	int mode;	   /* enum rl_mode */
-	int store;	   /* enum rl_store */
-	int when_full;	   /* enum rl_when_full */
-	int shadow;	   /* 1 or 0 */
-	__u64 max_sources; /* 0: not said */
+	int mode;		      /* enum rl_mode */
+	int store;		      /* enum rl_store */
+	int when_full;		      /* enum rl_when_full */
+	int shadow;		      /* 1 or 0 */
+	__u64 max_sources;	      /* 0: not said */
+	struct rl_policy_file policy; /* its name is NULL: not said */
 };
+
+static void request_free(struct request *request)
+{
+	rl_policy_file_free(&request->policy);
+}
 
 /* What came of it. */
 struct outcome {
@@ -59,6 +69,7 @@ struct outcome {
 	bool shadow;
 	enum rl_mode mode;
 	enum rl_store store;
+	struct rl_applied applied;
 	__u32 max_sources;
 };
 
@@ -158,7 +169,13 @@ static int request_parse(int argc, const char **argv, struct request *out, struc
 		rc = device_find(name, &request, err);
 	if (!rc)
 		rc = options_parse(&request, err);
-	if (!rc)
+	if (!rc && policy_path)
+		rc = rl_policy_file_open(policy_path, &request.policy, err);
+	if (!rc && policy_path)
+		rc = rl_policy_file_check(&request.policy, err);
+	if (rc)
+		rl_policy_file_free(&request.policy);
+	else
 		*out = request;
 	return rc;
 }
@@ -323,8 +340,37 @@ static int when_full_write(const struct rl_state *state, const struct request *r
 	return rc;
 }
 
-static int attach_to(struct rl_state *state, bool fresh, const struct request *request,
-		     struct outcome *outcome, struct rl_error *err)
+/* The policy before the program: no packet is to pass that one under another. */
+static int policy_put(const struct rl_state *state, struct request *request,
+		      const struct rl_attached *attached, size_t count, struct outcome *outcome,
+		      struct rl_error *err)
+{
+	struct rl_attached devices[RL_MAX_DEVICES + 1];
+	int rc;
+
+	if (!request->policy.name)
+		return 0;
+	memcpy(devices, attached, count * sizeof(*devices));
+	devices[count] = (struct rl_attached){.where = RL_HERE, .ifindex = request->ifindex};
+	memcpy(devices[count].name, request->name, sizeof(devices[count].name));
+	rc = rl_policy_file_resolve(&request->policy, devices, count + 1, err);
+	return rc ? rc
+		  : rl_policy_apply(state, &request->policy, RL_APPLY, rl_clock_ns(), &outcome->applied, err);
+}
+
+/* It was too late to leave the policy as it was for the devices that are attached already. */
+static int policy_stays(const struct request *request, bool fresh, int rc, struct rl_error *err)
+{
+	const struct rl_error what = *err;
+
+	if (fresh || !request->policy.name)
+		return rc;
+	return rl_error_set(err, what.kind, -rc, "%s; the policy of %s is in force all the same", what.text,
+			    request->policy.name);
+}
+
+static int attach_to(struct rl_state *state, bool fresh, struct request *request, struct outcome *outcome,
+		     struct rl_error *err)
 {
 	__attribute__((cleanup(rl_program_free))) struct rl_program *program = NULL;
 	struct rl_attached attached[RL_MAX_DEVICES];
@@ -348,14 +394,18 @@ static int attach_to(struct rl_state *state, bool fresh, const struct request *r
 	*outcome = (struct outcome){.store = load.store, .max_sources = load.max_sources};
 	rc = program_make(state, fresh, request, &load, &program, err);
 	if (!rc)
-		rc = own ? device_adopt(program, state, own, request, outcome, err)
-			 : device_attach(program, state, slot, request, outcome, err);
-	if (!rc)
-		rc = rl_attached_rename(state, err);
+		rc = policy_put(state, request, attached, count, outcome, err);
+	if (rc)
+		return rc;
+	rc = own ? device_adopt(program, state, own, request, outcome, err)
+		 : device_attach(program, state, slot, request, outcome, err);
+	if (rc)
+		return policy_stays(request, fresh, rc, err);
+	rc = rl_attached_rename(state, err);
 	return rc ? rc : when_full_write(state, request, err);
 }
 
-static int attach_locked(const struct request *request, struct outcome *outcome, struct rl_error *err)
+static int attach_locked(struct request *request, struct outcome *outcome, struct rl_error *err)
 {
 	RL_STATE struct rl_state state = RL_STATE_INIT;
 	struct rl_error ignored;
@@ -374,7 +424,7 @@ static int attach_locked(const struct request *request, struct outcome *outcome,
 	rl_frames_warn(&state, request->name);
 	if (!outcome->adopted)
 		rl_attached_tell_idle(&state, request->name);
-	if (!outcome->adopted && !outcome->shadow)
+	if (!outcome->shadow && (!outcome->adopted || request->policy.name))
 		rl_lockout_warn(&state, NULL);
 	return 0;
 }
@@ -414,7 +464,7 @@ static int run(int argc, const char **argv, struct rl_error *err)
 {
 	bool had_bpffs = rl_state_bpffs_mounted();
 	RL_CLOSE int lock = -1;
-	struct request request;
+	__attribute__((cleanup(request_free))) struct request request = {};
 	struct outcome outcome = {0};
 	int rc = request_parse(argc, argv, &request, err);
 
@@ -430,6 +480,8 @@ static int run(int argc, const char **argv, struct rl_error *err)
 	if (rc)
 		return rc;
 	outcome_print(&request, &outcome);
+	if (request.policy.name)
+		rl_cmd_apply_print(request.policy.name, RL_APPLY, &outcome.applied);
 	if (!had_bpffs && rl_state_mounts_private())
 		fprintf(stderr,
 			"rl-agent: warning: %s was mounted in a mount namespace of this process's own: "
@@ -441,9 +493,8 @@ static int run(int argc, const char **argv, struct rl_error *err)
 
 const struct rl_command rl_cmd_attach = {
     .name = "attach",
-    .arguments =
-	"DEV [--mode MODE] [--store STORE] [--max-sources COUNT] [--when-full WHAT] [--shadow | --enforce] "
-	"[--no-frags] [--verbose]",
+    .arguments = "DEV [--mode MODE] [--store STORE] [--max-sources COUNT] [--when-full WHAT] [--policy FILE] "
+		 "[--shadow | --enforce] [--no-frags] [--verbose]",
     .summary = "Put the limiter into DEV's receive path",
     .help =
 	"Returns at once: enforcement is in the kernel and needs no process. Attaching again replaces "
@@ -460,7 +511,9 @@ const struct rl_command rl_cmd_attach = {
 	"the\n"
 	"bucket of its /24 or /48 (--when-full aggregate), pass (open), or drop (closed); the default is aggregate. "
 	"A later\n"
-	"attach can change --when-full and --shadow; what isn't said stays.\n",
+	"attach can change --when-full and --shadow; what isn't said stays.\n\n"
+	"With --policy the device begins under the policy that FILE says (`rl-agent help apply`): no packet passes before\n"
+	"that is in force.\n",
     .options = options,
     .run = run,
 };

@@ -18,15 +18,16 @@ void rl_heads_close(struct rl_heads *heads)
 int rl_heads_open(const struct rl_state *state, enum rl_heads_use use, struct rl_heads *out,
 		  struct rl_error *err)
 {
-	bool writable = use == RL_HEADS_WRITE;
+	bool writable = use == RL_HEADS_WRITE || use == RL_HEADS_REWRITE;
 	int rc = rl_mapping_open(state, RL_MAP_HEADS, sizeof(__u64), writable, &out->map, err);
 
 	out->state = state;
 	if (!rc)
 		rc = rl_mapping_open(state, RL_MAP_SETTINGS, sizeof(struct rl_settings), writable,
 				     &out->settings, err);
-	if (!rc && use == RL_HEADS_SCAN)
-		rc = rl_mapping_open(state, RL_MAP_LIMITS, sizeof(struct rl_limit), false, &out->cells, err);
+	if (!rc && (use == RL_HEADS_SCAN || use == RL_HEADS_REWRITE))
+		rc = rl_mapping_open(state, RL_MAP_LIMITS, sizeof(struct rl_limit), writable, &out->cells,
+				     err);
 	if (rc)
 		rl_heads_close(out);
 	return rc;

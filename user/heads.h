@@ -11,7 +11,7 @@ struct rl_heads {
 	const struct rl_state *state;
 	struct rl_mapping map;	    /* of rl_heads: a word a slot (rl_ref.h) */
 	struct rl_mapping settings; /* of rl_settings */
-	struct rl_mapping cells;    /* of rl_limits; not mapped unless asked for, it is large */
+	struct rl_mapping cells;    /* of rl_limits; mapped for SCAN and REWRITE, it is large */
 };
 
 #define RL_HEADS __attribute__((cleanup(rl_heads_close)))
@@ -20,6 +20,7 @@ enum rl_heads_use {
 	RL_HEADS_READ, /* few limits */
 	RL_HEADS_SCAN, /* most of them */
 	RL_HEADS_WRITE,
+	RL_HEADS_REWRITE, /* most of them, and new ones into cells that nobody reads */
 };
 
 /* Start from a zeroed struct. */

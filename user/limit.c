@@ -620,6 +620,27 @@ int rl_limit_compute(const struct rl_target *target, const struct rl_terms *term
 	return ret;
 }
 
+bool rl_limit_follow(struct rl_limit *class, const struct rl_limit *general)
+{
+	const __u32 own = RL_LIMIT_OWN_BUCKET;
+
+	if ((class->flags & own) == (general->flags & own) &&
+	    !memcmp(class->bits, general->bits, sizeof(class->bits)))
+		return false;
+	class->flags = (class->flags & ~own) | (general->flags & own);
+	memcpy(class->bits, general->bits, sizeof(class->bits));
+	return true;
+}
+
+bool rl_limit_says(const struct rl_limit *limit)
+{
+	const struct rl_terms *terms = &limit->terms;
+
+	if (terms->packets_per_hour || terms->bits_per_second || terms->action != RL_ACTION_LIMIT)
+		return true;
+	return limit->level == RL_LEVEL_TENANT && terms->priority != RL_PRIORITY_UNSET;
+}
+
 void rl_limit_forgive(struct rl_limit *limit, const struct rl_limit *old)
 {
 	limit->gen = old->gen + 1;

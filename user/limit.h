@@ -5,6 +5,8 @@
 #ifndef RL_LIMIT_H
 #define RL_LIMIT_H
 
+#include <stdbool.h>
+
 #include "../bpf/rl_abi.h"
 #include "error.h"
 
@@ -70,6 +72,13 @@ int rl_rate_compute(__u64 tokens, __u64 per_seconds, __u64 burst, __u64 smallest
  */
 int rl_limit_compute(const struct rl_target *target, const struct rl_terms *terms, const struct rl_limit *old,
 		     __u32 id, __u32 slot, __u64 now, struct rl_limit *out, struct rl_error *err);
+
+/* A class has its buckets where its target as a whole has them: one for all of it, or one for each of its sources. Whether
+ * that is another place than before. */
+bool rl_limit_follow(struct rl_limit *class, const struct rl_limit *general);
+
+/* Does the limit say anything? A tenant's may only be there for the prefixes that name it, and a prefix's for its classes. */
+bool rl_limit_says(const struct rl_limit *limit);
 
 /*
  * Make of a limit that was computed in the place of `old` one that remembers nothing of it: another generation, under which

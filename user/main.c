@@ -13,9 +13,9 @@
 #include "view.h"
 
 static const struct rl_command *const commands[] = {
-    &rl_cmd_attach, &rl_cmd_detach, &rl_cmd_set_limit, &rl_cmd_del_limit, &rl_cmd_allow,
-    &rl_cmd_deny,   &rl_cmd_list,   &rl_cmd_stats,     &rl_cmd_explain,	  &rl_cmd_top,
-    &rl_cmd_reset,  &rl_cmd_status, &rl_cmd_pause,     &rl_cmd_resume,	  &rl_cmd_probe,
+    &rl_cmd_attach, &rl_cmd_detach, &rl_cmd_set_limit, &rl_cmd_del_limit, &rl_cmd_allow, &rl_cmd_deny,
+    &rl_cmd_apply,  &rl_cmd_list,   &rl_cmd_stats,     &rl_cmd_explain,	  &rl_cmd_top,	 &rl_cmd_reset,
+    &rl_cmd_status, &rl_cmd_pause,  &rl_cmd_resume,    &rl_cmd_probe,
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

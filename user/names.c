@@ -54,8 +54,8 @@ static int packets_follow(const struct rl_heads *heads, const struct rl_target *
 	return 0;
 }
 
-static int names_enter(const struct rl_heads *heads, const struct rl_target *target, __u32 slot,
-		       struct rl_error *err)
+int rl_names_enter(const struct rl_heads *heads, const struct rl_target *target, __u32 slot,
+		   struct rl_error *err)
 {
 	if (bpf_map_update_elem(heads->state->map[RL_MAP_NAMES], target, &slot, BPF_ANY))
 		return rl_error_set(err, RL_ERROR_KERNEL, errno, "the kernel refused the name of a limit: %s",
@@ -97,12 +97,6 @@ static bool tenant_used_in(const struct rl_heads *scan, __u32 slot)
 	return false;
 }
 
-bool rl_names_tenant_says(const struct rl_limit *limit)
-{
-	return limit->terms.packets_per_hour || limit->terms.bits_per_second ||
-	       limit->terms.priority != RL_PRIORITY_UNSET;
-}
-
 /* A new name: entered for a slot without a cell, put in force by the head's store. */
 static int named_enter(const struct rl_heads *heads, const struct rl_target *target, struct rl_limit *limit,
 		       struct rl_error *err)
@@ -117,7 +111,7 @@ static int named_enter(const struct rl_heads *heads, const struct rl_target *tar
 		return rc;
 	rc = rl_room_cell(heads, limit, limit->id, &cell, err);
 	if (!rc) {
-		rc = names_enter(heads, target, limit->slot, err);
+		rc = rl_names_enter(heads, target, limit->slot, err);
 		if (!rc) {
 			rl_head_write(heads, limit->slot, rl_ref(cell));
 			return 0;
@@ -202,8 +196,7 @@ int rl_names_delete(const struct rl_heads *heads, const struct rl_target *target
 	__u32 cell;
 	int rc = 0;
 
-	if (!rl_names_find(heads, target, &limit) ||
-	    (target->kind == RL_TARGET_TENANT && !rl_names_tenant_says(&limit)))
+	if (!rl_names_find(heads, target, &limit) || !rl_limit_says(&limit))
 		return rl_policy_absent(target, NULL, err);
 	if (target->kind == RL_TARGET_TENANT)
 		rc = tenant_is_used(heads->state, limit.slot, &used, err);

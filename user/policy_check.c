@@ -13,6 +13,7 @@
 #include "cleanup.h"
 #include "heads.h"
 #include "limit.h"
+#include "policy_apply.h"
 #include "target.h"
 
 /* A change: to which limit, and its terms; NULL: deleted. */
@@ -101,8 +102,8 @@ static int prefix_check(const struct plan *plan, const struct rl_limit *limit, c
 	return rc;
 }
 
-/* Every prefix that has costs, under its own tenant or that of the nearest prefix around it that has one. */
-static int plan_check(const struct plan *plan, struct rl_error *err)
+/* Every prefix that has costs, under its own tenant or that of the nearest prefix around it that has one. *at: which it is. */
+static int plan_check(const struct plan *plan, size_t *at, struct rl_error *err)
 {
 	struct {
 		const struct rl_prefix *prefix;
@@ -123,6 +124,7 @@ static int plan_check(const struct plan *plan, struct rl_error *err)
 			tenant = around[depth - 1].tenant;
 		around[depth].prefix = &limit->target.prefix;
 		around[depth++].tenant = tenant;
+		*at = i;
 		if (limit->terms.cost_count)
 			rc = prefix_check(plan, limit, tenant, devices, err);
 	}
@@ -163,12 +165,13 @@ static int change_check(const struct rl_state *state, const struct change *chang
 {
 	struct rl_error ignored;
 	struct plan plan = {};
+	size_t at;
 	int rc = rl_policy_read(state, &plan.at, &plan.count, err);
 
-	if (!rc && !plan_check(&plan, &ignored)) {
+	if (!rc && !plan_check(&plan, &at, &ignored)) {
 		rc = plan_change(&plan, change, err);
 		if (!rc)
-			rc = plan_check(&plan, err);
+			rc = plan_check(&plan, &at, err);
 	}
 	free(plan.at);
 	return rc;
@@ -187,4 +190,27 @@ int rl_policy_check(const struct rl_state *state, const struct rl_target *target
 	if (!costs)
 		rc = costs_find(state, &costs, err);
 	return rc || !costs ? rc : change_check(state, &change, err);
+}
+
+int rl_policy_file_check(const struct rl_policy_file *file, struct rl_error *err)
+{
+	struct plan plan = {.count = file->count};
+	bool costs = false;
+	size_t at = 0;
+	int rc;
+
+	for (size_t i = 0; i < file->count && !costs; i++)
+		costs = file->lines[i].terms.cost_count;
+	if (!costs)
+		return 0;
+	plan.at = calloc(file->count, sizeof(*plan.at));
+	if (!plan.at)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	for (size_t i = 0; i < file->count; i++) {
+		plan.at[i].target = file->lines[i].target;
+		plan.at[i].terms = file->lines[i].terms;
+	}
+	rc = plan_check(&plan, &at, err);
+	free(plan.at);
+	return rc ? rl_policy_line_error(file->name, file->lines[at].number, rc, err) : 0;
 }

@@ -10,7 +10,9 @@
 #include "class.h"
 #include "cleanup.h"
 #include "heads.h"
+#include "limit.h"
 #include "names.h"
+#include "policy_parts.h"
 #include "prefixes.h"
 #include "target.h"
 #include "walk.h"
@@ -56,7 +58,7 @@ static int read_prefixes(const struct rl_heads *heads, struct limits *limits, st
 	return rc;
 }
 
-static int read_names(const struct rl_heads *heads, struct limits *limits, struct rl_error *err)
+static int read_names(const struct rl_heads *heads, bool silent, struct limits *limits, struct rl_error *err)
 {
 	RL_FREE struct rl_walk_name *entries = NULL;
 	size_t count = 0;
@@ -67,13 +69,14 @@ static int read_names(const struct rl_heads *heads, struct limits *limits, struc
 
 		if (rl_heads_limit(heads, entries[i].slot, &limit) &&
 		    !rl_target_compare(&limit.target, &entries[i].target) &&
-		    (limit.level != RL_LEVEL_TENANT || rl_names_tenant_says(&limit)))
+		    (silent || rl_limit_says(&limit)))
 			rc = limits_add(limits, &limit, err);
 	}
 	return rc;
 }
 
-int rl_policy_read(const struct rl_state *state, struct rl_limit **out, size_t *count, struct rl_error *err)
+static int read_all(const struct rl_state *state, bool silent, struct rl_limit **out, size_t *count,
+		    struct rl_error *err)
 {
 	RL_HEADS struct rl_heads heads = {};
 	struct limits limits = {};
@@ -82,7 +85,7 @@ int rl_policy_read(const struct rl_state *state, struct rl_limit **out, size_t *
 	if (!rc)
 		rc = read_prefixes(&heads, &limits, err);
 	if (!rc)
-		rc = read_names(&heads, &limits, err);
+		rc = read_names(&heads, silent, &limits, err);
 	if (rc) {
 		free(limits.at);
 		return rc;
@@ -90,6 +93,17 @@ int rl_policy_read(const struct rl_state *state, struct rl_limit **out, size_t *
 	*out = limits.at;
 	*count = limits.count;
 	return 0;
+}
+
+int rl_policy_read(const struct rl_state *state, struct rl_limit **out, size_t *count, struct rl_error *err)
+{
+	return read_all(state, false, out, count, err);
+}
+
+int rl_policy_read_silent(const struct rl_state *state, struct rl_limit **out, size_t *count,
+			  struct rl_error *err)
+{
+	return read_all(state, true, out, count, err);
 }
 
 static bool prefix_find(const struct rl_heads *heads, const struct rl_prefix *prefix,
@@ -124,7 +138,7 @@ bool rl_policy_find(const struct rl_state *state, const struct rl_target *target
 	if (target->kind == RL_TARGET_PREFIX)
 		return prefix_find(&heads, &target->prefix, class, out);
 	if ((class && rl_class_is_set(class)) || !rl_names_find(&heads, target, &limit) ||
-	    (limit.level == RL_LEVEL_TENANT && !rl_names_tenant_says(&limit)))
+	    !rl_limit_says(&limit))
 		return false;
 	*out = limit;
 	return true;

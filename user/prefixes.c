@@ -55,7 +55,7 @@ static void change_free(struct change *change)
 	free(change->staged);
 }
 
-static int change_add(struct change *change, __u32 slot, __u32 before, __u32 after, struct rl_error *err)
+static int change_add(struct change *change, const struct rl_staged *staged, struct rl_error *err)
 {
 	if (change->count == change->room) {
 		size_t room = change->room ? change->room * 2 : 16;
@@ -66,7 +66,7 @@ static int change_add(struct change *change, __u32 slot, __u32 before, __u32 aft
 		change->staged = grown;
 		change->room = room;
 	}
-	change->staged[change->count++] = (struct rl_staged){.slot = slot, .before = before, .after = after};
+	change->staged[change->count++] = *staged;
 	return 0;
 }
 
@@ -74,15 +74,15 @@ static int change_add(struct change *change, __u32 slot, __u32 before, __u32 aft
 static int change_limit(struct change *change, const struct rl_heads *heads, const struct rl_limit *limit,
 			struct rl_error *err)
 {
-	__u32 before = rl_heads_cell(heads, limit->slot), after;
-	__u32 from = change->count ? change->staged[change->count - 1].after : before;
-	int rc = rl_room_cell(heads, limit, from, &after, err);
+	struct rl_staged staged = {.slot = limit->slot, .before = rl_heads_cell(heads, limit->slot)};
+	__u32 from = change->count ? change->staged[change->count - 1].after : staged.before;
+	int rc = rl_room_cell(heads, limit, from, &staged.after, err);
 
 	if (rc)
 		return rc;
-	rc = change_add(change, limit->slot, before, after, err);
+	rc = change_add(change, &staged, err);
 	if (rc)
-		rl_claim_free(heads->state, RL_MAP_CELLS, after);
+		rl_claim_free(heads->state, RL_MAP_CELLS, staged.after);
 	return rc;
 }
 
@@ -109,21 +109,11 @@ static __u32 around_find(const struct rl_heads *heads, const struct rl_prefix *p
 	return rl_heads_cell(heads, slot);
 }
 
-/* Out of the policy, and all that hung on it given back. around: the cell of the limit around it, or 0. */
-static int prefix_remove(const struct rl_heads *heads, const struct rl_limit *general, __u32 around,
-			 struct rl_error *err)
-{
-	const struct rl_staged leaves = {
-	    .slot = general->slot, .before = rl_heads_cell(heads, general->slot), .after = around};
-
-	return rl_stage_run(heads, &leaves, 1, NULL, err);
-}
-
-/* Into the policy, with a slot, an id and a cell of its own. around: as above. */
+/* Into the policy, with a slot, an id and a cell of its own. around: the cell of the limit around it, or 0. */
 static int prefix_enter(const struct rl_heads *heads, struct rl_limit *general, __u32 around,
 			struct rl_error *err)
 {
-	struct rl_staged enters = {.before = around};
+	struct rl_staged enters = {.before = around, .enters = &general->target};
 	int rc = rl_room_slot(heads, &general->id, &general->slot, err);
 
 	if (rc)
@@ -134,7 +124,7 @@ static int prefix_enter(const struct rl_heads *heads, struct rl_limit *general, 
 		rl_claim_free(heads->state, RL_MAP_SLOTS, general->slot);
 		return rc;
 	}
-	return rl_stage_run(heads, &enters, 1, &general->target.prefix, err);
+	return rl_stage_run(heads, &enters, 1, err);
 }
 
 /*
@@ -166,19 +156,6 @@ static int heirs_add(struct change *change, const struct rl_heads *heads, const 
 	return rc;
 }
 
-/* A class has its buckets where the target as a whole has them: one for all of it, or one for each of its sources. */
-static bool class_follow(struct rl_limit *class, const struct rl_limit *general)
-{
-	const __u32 own = RL_LIMIT_OWN_BUCKET;
-
-	if ((class->flags & own) == (general->flags & own) &&
-	    !memcmp(class->bits, general->bits, sizeof(class->bits)))
-		return false;
-	class->flags = (class->flags & ~own) | (general->flags & own);
-	memcpy(class->bits, general->bits, sizeof(class->bits));
-	return true;
-}
-
 static int classes_add(struct change *change, const struct rl_heads *heads, const struct rl_limit *general,
 		       struct rl_error *err)
 {
@@ -187,7 +164,7 @@ static int classes_add(struct change *change, const struct rl_heads *heads, cons
 	for (__u32 i = 0; !rc && i < general->class_count && i < RL_MAX_CLASSES; i++) {
 		struct rl_limit class;
 
-		if (rl_heads_limit(heads, general->class[i].slot, &class) && class_follow(&class, general))
+		if (rl_heads_limit(heads, general->class[i].slot, &class) && rl_limit_follow(&class, general))
 			rc = change_limit(change, heads, &class, err);
 	}
 	return rc;
@@ -204,28 +181,28 @@ struct succession {
 static int general_enter_staged(const struct rl_heads *heads, struct succession *next, struct change *heirs,
 				struct rl_error *err)
 {
+	struct rl_staged enters = {.before = next->around_cell, .enters = &next->new.target};
 	CHANGE struct change change = {};
-	__u32 cell;
 	int rc = rl_room_slot(heads, &next->new.id, &next->new.slot, err);
 
 	if (rc)
 		return rc;
-	rc = rl_room_cell(heads, &next->new, next->new.id, &cell, err);
+	enters.slot = next->new.slot;
+	rc = rl_room_cell(heads, &next->new, next->new.id, &enters.after, err);
 	if (rc) {
 		rl_claim_free(heads->state, RL_MAP_SLOTS, next->new.slot);
 		return rc;
 	}
-	rc = change_add(&change, next->new.slot, next->around_cell, cell, err);
+	rc = change_add(&change, &enters, err);
 	for (size_t i = 0; !rc && i < heirs->count; i++)
-		rc = change_add(&change, heirs->staged[i].slot, heirs->staged[i].before,
-				heirs->staged[i].after, err);
+		rc = change_add(&change, &heirs->staged[i], err);
 	if (rc) {
-		rl_claim_free(heads->state, RL_MAP_CELLS, cell);
+		rl_claim_free(heads->state, RL_MAP_CELLS, enters.after);
 		rl_claim_free(heads->state, RL_MAP_SLOTS, next->new.slot);
 		return rc;
 	}
 	heirs->count = 0; /* from here on they are given back with the rest */
-	return rl_stage_run(heads, change.staged, change.count, &next->new.target.prefix, err);
+	return rl_stage_run(heads, change.staged, change.count, err);
 }
 
 /* Put the new one in force, with all that changes by it. */
@@ -248,7 +225,7 @@ static int general_put(const struct rl_heads *heads, struct succession *next, st
 	else if (!rc) {
 		rc = change_limit(&change, heads, &next->new, err);
 		if (!rc)
-			return rl_stage_run(heads, change.staged, change.count, NULL, err);
+			return rl_stage_run(heads, change.staged, change.count, err);
 	}
 	if (rc)
 		change_drop(&change, heads);
@@ -358,7 +335,7 @@ static int class_set(const struct rl_heads *heads, const struct rl_target *targe
 	rc = rl_limit_compute(target, terms, at >= 0 ? &old : NULL, 0, 0, now, &class, err);
 	if (rc)
 		return rc;
-	class_follow(&class, &general);
+	rl_limit_follow(&class, &general);
 	return at >= 0 ? rl_room_replace(heads, &class, err)
 		       : class_enter(heads, &general, there, around_cell, &class, err);
 }
@@ -368,27 +345,19 @@ static int general_delete(const struct rl_heads *heads, const struct rl_limit *g
 {
 	CHANGE struct change change = {};
 	struct rl_limit around;
-	__u32 around_cell = around_find(heads, &general->target.prefix, &around);
-	int rc;
+	const struct rl_staged leaves = {.slot = general->slot,
+					 .before = rl_heads_cell(heads, general->slot),
+					 .after = around_find(heads, &general->target.prefix, &around)};
+	int rc = 0;
 
-	if (!general->terms.tenant[0])
-		return prefix_remove(heads, general, around_cell, err);
-	rc = heirs_add(&change, heads, &general->target.prefix, around.tenant, err);
-	if (!rc && !change.count)
-		return prefix_remove(heads, general, around_cell, err);
+	if (general->terms.tenant[0])
+		rc = heirs_add(&change, heads, &general->target.prefix, around.tenant, err);
 	if (!rc)
-		rc =
-		    change_add(&change, general->slot, rl_heads_cell(heads, general->slot), around_cell, err);
+		rc = change_add(&change, &leaves, err);
 	if (!rc)
-		return rl_stage_run(heads, change.staged, change.count, NULL, err);
+		return rl_stage_run(heads, change.staged, change.count, err);
 	change_drop(&change, heads);
 	return rc;
-}
-
-static bool says_nothing(const struct rl_limit *general)
-{
-	return general->action == RL_ACTION_LIMIT && !general->class_count &&
-	       !general->terms.packets_per_hour && !general->terms.bits_per_second;
 }
 
 static int class_delete(const struct rl_heads *heads, const struct rl_limit *general, int at,
@@ -402,7 +371,7 @@ static int class_delete(const struct rl_heads *heads, const struct rl_limit *gen
 	memmove(&limit.class[at], &limit.class[at + 1],
 		(size_t)(RL_MAX_CLASSES - 1 - at) * sizeof(limit.class[0]));
 	limit.class[RL_MAX_CLASSES - 1] = (struct rl_class_ref){};
-	if (says_nothing(&limit)) /* it was made for its classes alone */
+	if (!limit.class_count && !rl_limit_says(&limit)) /* it was made for its classes alone */
 		return general_delete(heads, general, err);
 	rc = rl_room_replace(heads, &limit, err);
 	if (!rc)

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "../bpf/rl_ref.h"
+#include "batch.h"
 #include "claims.h"
 #include "cleanup.h"
+#include "limit.h"
 #include "names.h"
 #include "target.h"
 #include "walk.h"
@@ -83,8 +85,7 @@ static int reach_names(struct reach *reach, const struct rl_heads *heads, struct
 		struct rl_limit limit;
 
 		if (rl_names_find(heads, &entries[i].target, &limit) &&
-		    (limit.level != RL_LEVEL_TENANT || rl_names_tenant_says(&limit) ||
-		     (slot < reach->slot_count && reach->named[slot])))
+		    (rl_limit_says(&limit) || (slot < reach->slot_count && reach->named[slot])))
 			reach_add(reach, heads, slot, limit.id);
 		else
 			rc = rl_names_leave(heads, &entries[i].target, err);
@@ -125,6 +126,38 @@ static int slot_empty(const struct rl_heads *heads, __u32 id, __u32 slot, struct
 		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't prepare a limit's slot: %s",
 				    strerror(errno));
 	return 0;
+}
+
+#define EMPTIED 1024 /* counters zeroed at once: of many CPUs they take megabytes */
+
+static int counts_zero(const struct rl_heads *heads, const __u32 *slots, size_t count, struct rl_error *err)
+{
+	size_t size = (size_t)rl_possible_cpus() * sizeof(struct rl_limit_count);
+	RL_FREE void *zero = calloc(EMPTIED, size);
+	int rc = 0;
+
+	if (!zero)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	for (size_t i = 0; !rc && i < count; i += EMPTIED)
+		rc = rl_batch_write(heads->state, RL_MAP_LIMIT_COUNT, slots + i, zero, size,
+				    count - i < EMPTIED ? count - i : EMPTIED, err);
+	return rc;
+}
+
+int rl_room_empty(const struct rl_heads *heads, const __u32 *slots, const __u32 *ids, size_t count,
+		  struct rl_error *err)
+{
+	RL_FREE struct rl_source *fresh = calloc(count + 1, sizeof(*fresh));
+	int rc;
+
+	if (!fresh)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	for (size_t i = 0; i < count; i++) {
+		rl_head_write(heads, slots[i], rl_ref(0));
+		fresh[i].key = ids[i];
+	}
+	rc = rl_batch_write(heads->state, RL_MAP_OWN, slots, fresh, sizeof(*fresh), count, err);
+	return rc ? rc : counts_zero(heads, slots, count, err);
 }
 
 int rl_room_slot(const struct rl_heads *heads, __u32 *id, __u32 *slot, struct rl_error *err)

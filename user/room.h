@@ -13,6 +13,13 @@
 /* An id and a slot for a new limit: no cell in force, its bucket full, its counts zero. */
 int rl_room_slot(const struct rl_heads *heads, __u32 *id, __u32 *slot, struct rl_error *err);
 
+/*
+ * Slots for many new limits, found (claims.h) and nobody's yet: made as those above. Their heads go first, since they are
+ * claimed afterwards: a head that is staged still would be settled as if it were the new owner's (stage.h).
+ */
+int rl_room_empty(const struct rl_heads *heads, const __u32 *slots, const __u32 *ids, size_t count,
+		  struct rl_error *err);
+
 /* Write the limit into a free cell, looked for from `from` on. Nobody reads it yet. */
 int rl_room_cell(const struct rl_heads *heads, const struct rl_limit *limit, __u32 from, __u32 *cell,
 		 struct rl_error *err);

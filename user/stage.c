@@ -7,6 +7,7 @@
 
 #include "../bpf/rl_ref.h"
 #include "claims.h"
+#include "names.h"
 #include "room.h"
 
 static int unfinished_write(const struct rl_heads *heads, __u32 value, struct rl_error *err)
@@ -24,7 +25,6 @@ static bool cell_own(const struct rl_heads *heads, __u32 slot, __u32 cell, struc
 	return rl_cell_read(heads, cell, out) && out->slot == slot;
 }
 
-/* The prefix leaves the trie while its head is staged still: killed in between, it is found again. */
 static int prefix_leave(const struct rl_heads *heads, const struct rl_limit *limit, struct rl_error *err)
 {
 	if (bpf_map_delete_elem(heads->state->map[RL_MAP_POLICY], &limit->target.prefix) && errno != ENOENT)
@@ -32,6 +32,40 @@ static int prefix_leave(const struct rl_heads *heads, const struct rl_limit *lim
 				    "the kernel refused to delete a prefix from the policy: %s",
 				    strerror(errno));
 	return 0;
+}
+
+/*
+ * Out of reach, whatever it is, while its head is staged still: killed in between, it is found again. Unless something else
+ * leads elsewhere by now: an agent that was killed may have left a head that is staged since long ago.
+ */
+static int leave(const struct rl_heads *heads, const struct rl_limit *limit, struct rl_error *err)
+{
+	bool prefix = limit->level == RL_LEVEL_SOURCE;
+	int map = heads->state->map[prefix ? RL_MAP_POLICY : RL_MAP_NAMES];
+	const void *key = prefix ? (const void *)&limit->target.prefix : &limit->target;
+	__u32 slot;
+
+	/* Of prefixes, a shorter one may be found. */
+	if (bpf_map_lookup_elem(map, key, &slot) || slot != limit->slot)
+		return 0;
+	return prefix ? prefix_leave(heads, limit, err) : rl_names_leave(heads, &limit->target, err);
+}
+
+static bool class_named(const struct rl_limit *general, __u32 slot)
+{
+	for (__u32 i = 0; i < general->class_count && i < RL_MAX_CLASSES; i++)
+		if (general->class[i].slot == slot)
+			return true;
+	return false;
+}
+
+/* Give back the classes that the one which lost names, but for those of the one which won, NULL: there is none. */
+static void classes_free(const struct rl_heads *heads, const struct rl_limit *loser,
+			 const struct rl_limit *winner)
+{
+	for (__u32 i = 0; i < loser->class_count && i < RL_MAX_CLASSES; i++)
+		if (!winner || !class_named(winner, loser->class[i].slot))
+			rl_room_free(heads, loser->class[i].slot);
 }
 
 static int settle(const struct rl_heads *heads, __u32 slot, __u64 ref, __u32 epoch, struct rl_error *err)
@@ -42,19 +76,18 @@ static int settle(const struct rl_heads *heads, __u32 slot, __u64 ref, __u32 epo
 	bool stays = cell_own(heads, slot, won, &winner), goes = cell_own(heads, slot, lost, &loser);
 
 	if (!stays && goes) {
-		int rc = prefix_leave(heads, &loser, err);
+		int rc = leave(heads, &loser, err);
 
 		if (rc)
 			return rc;
 	}
 	rl_head_write(heads, slot, rl_ref(won));
-	if (goes)
+	if (goes) {
 		rl_claim_free(heads->state, RL_MAP_CELLS, lost);
-	if (!stays) {
-		rl_claim_free(heads->state, RL_MAP_SLOTS, slot);
-		for (__u32 i = 0; goes && i < loser.class_count && i < RL_MAX_CLASSES; i++)
-			rl_room_free(heads, loser.class[i].slot);
+		classes_free(heads, &loser, stays ? &winner : NULL);
 	}
+	if (!stays)
+		rl_claim_free(heads->state, RL_MAP_SLOTS, slot);
 	return 0;
 }
 
@@ -103,19 +136,43 @@ static int settle_single(const struct rl_heads *heads, const struct rl_staged *s
 	if (cell_own(heads, staged->slot, staged->after, &limit)) {
 		rl_head_write(heads, staged->slot, rl_ref(staged->after));
 	} else if (cell_own(heads, staged->slot, staged->before, &limit)) {
-		rc = prefix_leave(heads, &limit, err);
+		rc = leave(heads, &limit, err);
 		if (rc)
 			return rc;
 		rl_claim_free(heads->state, RL_MAP_CELLS, staged->before);
-		for (__u32 i = 0; i < limit.class_count && i < RL_MAX_CLASSES; i++)
-			rl_room_free(heads, limit.class[i].slot);
+		classes_free(heads, &limit, NULL);
 		rl_claim_free(heads->state, RL_MAP_SLOTS, staged->slot);
 	}
 	return unfinished_write(heads, 0, err);
 }
 
+/* In reach, with a head that gives as yet what was in force before. */
+static int enter(const struct rl_heads *heads, const struct rl_staged *staged, struct rl_error *err)
+{
+	const struct rl_target *target = staged->enters;
+
+	if (target->kind != RL_TARGET_PREFIX)
+		return rl_names_enter(heads, target, staged->slot, err);
+	rl_heads_split(heads, &target->prefix);
+	if (bpf_map_update_elem(heads->state->map[RL_MAP_POLICY], &target->prefix, &staged->slot,
+				BPF_NOEXIST))
+		return rl_error_set(err, RL_ERROR_KERNEL, errno,
+				    "the kernel refused to add a prefix to the policy: %s", strerror(errno));
+	return 0;
+}
+
+/* Is it one prefix that comes or goes, and nothing else? */
+static bool is_single(const struct rl_heads *heads, const struct rl_staged *staged, size_t count)
+{
+	struct rl_limit before, after;
+	bool was = cell_own(heads, staged->slot, staged->before, &before);
+	bool is = cell_own(heads, staged->slot, staged->after, &after);
+
+	return count == 1 && was != is && (was ? &before : &after)->level == RL_LEVEL_SOURCE;
+}
+
 int rl_stage_run(const struct rl_heads *heads, const struct rl_staged *staged, size_t count,
-		 const struct rl_prefix *inserted, struct rl_error *err)
+		 struct rl_error *err)
 {
 	__u32 next = rl_heads_epoch(heads) + 1;
 	struct rl_error ignored;
@@ -125,18 +182,16 @@ int rl_stage_run(const struct rl_heads *heads, const struct rl_staged *staged, s
 		return rc;
 	for (size_t i = 0; i < count; i++)
 		rl_head_write(heads, staged[i].slot, rl_ref_staged(staged[i].before, staged[i].after, next));
-	if (inserted)
-		rl_heads_split(heads, inserted);
-	if (inserted &&
-	    bpf_map_update_elem(heads->state->map[RL_MAP_POLICY], inserted, &staged[0].slot, BPF_NOEXIST)) {
-		rc = rl_error_set(err, RL_ERROR_KERNEL, errno,
-				  "the kernel refused to add a prefix to the policy: %s", strerror(errno));
+	for (size_t i = 0; !rc && i < count; i++)
+		if (staged[i].enters)
+			rc = enter(heads, &staged[i], err);
+	if (rc) {
 		finish(heads, &ignored);
 		return rc;
 	}
 	rl_setting_write(&rl_heads_settings(heads)->epoch, next);
 	/* The change is made. Should this fail, the next change does it. */
-	if (count == 1)
+	if (is_single(heads, staged, count))
 		settle_single(heads, staged, &ignored);
 	else
 		finish(heads, &ignored);

@@ -34,6 +34,7 @@ struct rl_view_status {
 };
 
 int rl_view_list_table(const struct rl_snapshot *snapshot, FILE *out);
+int rl_view_list_policy(const struct rl_snapshot *snapshot, FILE *out); /* lines that apply takes */
 int rl_view_stats_table(const struct rl_snapshot *snapshot, FILE *out);
 int rl_view_status_table(const struct rl_view_status *status, FILE *out);
 int rl_view_top_devices_table(const struct rl_top *top, FILE *out);

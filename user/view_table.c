@@ -8,6 +8,8 @@
 
 #include "prefix.h"
 #include "grid.h"
+#include "limit.h"
+#include "statement.h"
 #include "target.h"
 #include "view_text.h"
 
@@ -61,6 +63,19 @@ int rl_view_list_table(const struct rl_snapshot *snapshot, FILE *out)
 				    });
 	}
 	return rl_grid_print(&table, out);
+}
+
+int rl_view_list_policy(const struct rl_snapshot *snapshot, FILE *out)
+{
+	char line[RL_STATEMENT_TEXT];
+
+	for (size_t i = 0; i < snapshot->limit_count; i++) {
+		const struct rl_limit *limit = &snapshot->limits[i].limit;
+
+		if (rl_limit_says(limit))
+			fprintf(out, "%s\n", rl_statement_print(&limit->target, &limit->terms, line));
+	}
+	return 0;
 }
 
 static int device_counts_table(const struct rl_snapshot *snapshot, FILE *out)

@@ -9,10 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ptrace.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "../../user/class.h"
 #include "../../user/cleanup.h"
@@ -29,53 +26,20 @@ static inline __u64 rl_now(void)
 #include "../../bpf/rl_gcra.h"
 #include "../../bpf/rl_ref.h"
 #include "../../bpf/rl_table.h"
-#include "rl_xdp.skel.h"
+#include "maps.h"
 
 #define SLOTS 512
 #define CELLS 600
 #define TEXT  8192
 
-static struct rl_xdp *skel;
-static struct rl_state state;
 static __u64 now = 1000000000000;
-
-/* Maps alone: no program is loaded. */
-static void state_make(__u32 slots, __u32 cells)
-{
-	struct rl_meta meta = {.abi = RL_ABI_VERSION, .next_limit_id = 1};
-	struct rl_error err;
-
-	if (geteuid())
-		cr_skip_test("BPF maps need root");
-	skel = rl_xdp__open();
-	cr_assert_not_null(skel);
-	bpf_program__set_autoload(skel->progs.rl_xdp, false);
-	bpf_map__set_max_entries(skel->maps.rl_heads, slots);
-	bpf_map__set_max_entries(skel->maps.rl_own, slots);
-	bpf_map__set_max_entries(skel->maps.rl_limit_count, slots);
-	bpf_map__set_max_entries(skel->maps.rl_slots, slots);
-	bpf_map__set_max_entries(skel->maps.rl_limits, cells);
-	bpf_map__set_max_entries(skel->maps.rl_cells, cells);
-	cr_assert_eq(rl_xdp__load(skel), 0);
-	state = (struct rl_state)RL_STATE_INIT;
-	for (int i = 0; i < RL_MAPS; i++)
-		state.map[i] =
-		    bpf_map__fd(bpf_object__find_map_by_name(skel->obj, rl_map_name((enum rl_map)i)));
-	cr_assert_eq(rl_state_meta_write(&state, &meta, &err), 0, "%s", err.text);
-}
 
 static void state_few(void)
 {
-	state_make(SLOTS, CELLS);
+	maps_make(SLOTS, CELLS);
 }
 
-static void state_end(void)
-{
-	rl_xdp__destroy(skel);
-	skel = NULL;
-}
-
-TestSuite(policy, .init = state_few, .fini = state_end, .timeout = 300);
+TestSuite(policy, .init = state_few, .fini = maps_end, .timeout = 300);
 
 /* ---- short forms ---- */
 
@@ -136,7 +100,7 @@ static int try_set(const char *text, const char *words, struct rl_error *err)
 	struct rl_terms terms = terms_of(&target, words);
 
 	now += 1000;
-	return rl_policy_set(&state, &target, &terms, now, err);
+	return rl_policy_set(&maps, &target, &terms, now, err);
 }
 
 static void set(const char *text, const char *words)
@@ -163,7 +127,7 @@ static int try_del(const char *text, const char *class_text, struct rl_error *er
 	struct rl_class class = class_of(class_text);
 
 	now += 1000;
-	return rl_policy_delete(&state, &target, class_text ? &class : NULL, now, err);
+	return rl_policy_delete(&maps, &target, class_text ? &class : NULL, now, err);
 }
 
 static void del(const char *text, const char *class)
@@ -179,7 +143,7 @@ static bool find(const char *text, const char *class_text, struct rl_limit *out)
 	struct rl_target target = target_of(text);
 	struct rl_class class = class_of(class_text);
 
-	return rl_policy_find(&state, &target, class_text ? &class : NULL, out);
+	return rl_policy_find(&maps, &target, class_text ? &class : NULL, out);
 }
 
 static struct rl_limit get(const char *text, const char *class)
@@ -194,7 +158,7 @@ static const char *tenant_name(const struct rl_limit *limit, struct rl_limit *te
 {
 	if (!limit->tenant)
 		return "-";
-	cr_assert(rl_policy_slot(&state, limit->tenant, tenant), "a tenant's slot without a limit");
+	cr_assert(rl_policy_slot(&maps, limit->tenant, tenant), "a tenant's slot without a limit");
 	cr_assert_eq(tenant->level, RL_LEVEL_TENANT);
 	return tenant->target.name;
 }
@@ -214,7 +178,7 @@ static const char *dump(char buf[TEXT])
 	struct rl_error err;
 	size_t count, used = 0;
 
-	cr_assert_eq(rl_policy_read(&state, &limits, &count, &err), 0, "%s", err.text);
+	cr_assert_eq(rl_policy_read(&maps, &limits, &count, &err), 0, "%s", err.text);
 	buf[0] = '\0';
 	for (size_t i = 0; i < count; i++) {
 		char target[RL_TARGET_TEXT], class[RL_CLASS_TEXT], terms[RL_TERMS_TEXT];
@@ -230,21 +194,6 @@ static const char *dump(char buf[TEXT])
 	return buf;
 }
 
-static __u32 claimed(enum rl_map which)
-{
-	__u32 count = which == RL_MAP_SLOTS ? bpf_map__max_entries(skel->maps.rl_slots)
-					    : bpf_map__max_entries(skel->maps.rl_cells);
-	__u32 n = 0;
-
-	for (__u32 i = 0; i < count; i++) {
-		struct rl_claim claim;
-
-		cr_assert_eq(bpf_map_lookup_elem(state.map[which], &i, &claim), 0);
-		n += claim.id != 0;
-	}
-	return n;
-}
-
 /* As often as one likes. */
 static void drop(const char *text, const char *class)
 {
@@ -256,36 +205,10 @@ static void drop(const char *text, const char *class)
 
 static void expect_claimed(__u32 slots)
 {
-	cr_expect_eq(claimed(RL_MAP_SLOTS), slots, "%u slots are taken, want %u", claimed(RL_MAP_SLOTS),
-		     slots);
-	cr_expect_eq(claimed(RL_MAP_CELLS), slots, "%u cells are taken, want %u", claimed(RL_MAP_CELLS),
-		     slots);
-}
-
-static void attach_device(__u32 slot, const char *name)
-{
-	struct rl_device device = {.flags = RL_DEVICE_ATTACHED};
-
-	snprintf(device.name, sizeof(device.name), "%s", name);
-	device.limit = rl_policy_device(&state, name);
-	cr_assert_eq(bpf_map_update_elem(state.map[RL_MAP_DEVICES], &slot, &device, BPF_ANY), 0);
-}
-
-static __u32 device_limit(__u32 slot)
-{
-	struct rl_device device;
-
-	cr_assert_eq(bpf_map_lookup_elem(state.map[RL_MAP_DEVICES], &slot, &device), 0);
-	return device.limit;
-}
-
-static struct rl_settings settings(void)
-{
-	struct rl_settings out;
-	__u32 only = 0;
-
-	cr_assert_eq(bpf_map_lookup_elem(state.map[RL_MAP_SETTINGS], &only, &out), 0);
-	return out;
+	cr_expect_eq(maps_claimed(RL_MAP_SLOTS), slots, "%u slots are taken, want %u",
+		     maps_claimed(RL_MAP_SLOTS), slots);
+	cr_expect_eq(maps_claimed(RL_MAP_CELLS), slots, "%u cells are taken, want %u",
+		     maps_claimed(RL_MAP_CELLS), slots);
 }
 
 /* ---- set, find, read, delete ---- */
@@ -294,7 +217,7 @@ Test(policy, every_kind_is_found_and_read_in_order)
 {
 	char text[TEXT];
 
-	attach_device(3, "eth0");
+	maps_attach(3, "eth0");
 	set("new", "20kpps");
 	set("dev:eth0", "1mpps");
 	set("tenant:zeta", "3kpps");
@@ -320,9 +243,9 @@ Test(policy, every_kind_is_found_and_read_in_order)
 				     "dev:eth0: 1mpps burst 250000p of -\n"
 				     "new: 20kpps burst 5000p of -\n");
 	expect_claimed(12);
-	cr_expect_eq(device_limit(3), get("dev:eth0", NULL).slot);
-	cr_expect_eq(rl_policy_device(&state, "eth0"), get("dev:eth0", NULL).slot);
-	cr_expect_eq(settings().fresh, get("new", NULL).slot);
+	cr_expect_eq(maps_device_limit(3), get("dev:eth0", NULL).slot);
+	cr_expect_eq(rl_policy_device(&maps, "eth0"), get("dev:eth0", NULL).slot);
+	cr_expect_eq(maps_settings().fresh, get("new", NULL).slot);
 	cr_expect_eq(get("198.51.100.0/24", "syn").level, RL_LEVEL_CLASS);
 }
 
@@ -333,7 +256,7 @@ Test(policy, what_is_deleted_is_gone_and_given_back)
 	struct rl_error err;
 	struct rl_limit limit;
 
-	attach_device(0, "eth0");
+	maps_attach(0, "eth0");
 	for (int i = 0; i < 6; i++)
 		set(targets[i], "1kpps");
 	set("203.0.113.0/24", "10pps .icmp");
@@ -346,19 +269,19 @@ Test(policy, what_is_deleted_is_gone_and_given_back)
 		cr_expect_eq(err.kind, RL_ERROR_USAGE);
 	}
 	expect_claimed(0);
-	cr_expect_eq(device_limit(0), 0);
-	cr_expect_eq(settings().fresh, 0);
+	cr_expect_eq(maps_device_limit(0), 0);
+	cr_expect_eq(maps_settings().fresh, 0);
 	cr_expect_eq(try_del("203.0.113.0/24", "icmp", &err), -ENOENT);
 }
 
 /* It waits for a device of its name, and leaves the others alone. */
 Test(policy, a_devices_limit_goes_with_the_name)
 {
-	attach_device(0, "eth0");
+	maps_attach(0, "eth0");
 	set("dev:eth1", "1kpps");
-	cr_expect_eq(device_limit(0), 0);
-	attach_device(1, "eth1");
-	cr_expect_eq(device_limit(1), get("dev:eth1", NULL).slot);
+	cr_expect_eq(maps_device_limit(0), 0);
+	maps_attach(1, "eth1");
+	cr_expect_eq(maps_device_limit(1), get("dev:eth1", NULL).slot);
 }
 
 /* Identity, bucket and counters outlive a change; the cell doesn't. */
@@ -370,19 +293,19 @@ static void check_changed_in_place(const char *text, const char *first, const ch
 	set(text, first);
 	was = get(text, NULL);
 	source.key = was.id;
-	cr_assert_eq(bpf_map_update_elem(state.map[RL_MAP_OWN], &was.slot, &source, BPF_ANY), 0);
+	cr_assert_eq(bpf_map_update_elem(maps.map[RL_MAP_OWN], &was.slot, &source, BPF_ANY), 0);
 	set(text, second);
 	is = get(text, NULL);
 	cr_expect_eq(is.id, was.id, "%s", text);
 	cr_expect_eq(is.slot, was.slot, "%s", text);
 	cr_expect_eq(is.gen, was.gen + 1, "%s", text);
-	cr_assert_eq(bpf_map_lookup_elem(state.map[RL_MAP_OWN], &was.slot, &after), 0);
+	cr_assert_eq(bpf_map_lookup_elem(maps.map[RL_MAP_OWN], &was.slot, &after), 0);
 	cr_expect_eq(memcmp(&after, &source, sizeof(after)), 0, "%s", text);
 }
 
 Test(policy, a_changed_limit_keeps_its_identity_and_its_bucket)
 {
-	attach_device(0, "eth0");
+	maps_attach(0, "eth0");
 	check_changed_in_place("203.0.113.7", "1kpps", "2kpps");
 	check_changed_in_place("198.51.100.0/24", "1kpps @acme", "2kpps @other");
 	check_changed_in_place("tenant:acme", "1kpps", "2kpps");
@@ -400,8 +323,8 @@ Test(policy, a_new_limit_at_an_old_ones_slot_finds_nothing_of_it)
 	struct rl_limit limit;
 	__u32 first = 0;
 
-	state_end();
-	state_make(3, 8); /* two slots: one is taken, the other one comes again each time */
+	maps_end();
+	maps_make(3, 8); /* two slots: one is taken, the other one comes again each time */
 	set("any", "1kpps");
 	for (int i = 0; i < 10; i++) {
 		char text[32];
@@ -409,13 +332,13 @@ Test(policy, a_new_limit_at_an_old_ones_slot_finds_nothing_of_it)
 		snprintf(text, sizeof(text), "192.0.2.%d", i);
 		set(text, "1kpps");
 		limit = get(text, NULL);
-		cr_assert_eq(bpf_map_lookup_elem(state.map[RL_MAP_OWN], &limit.slot, &found), 0);
+		cr_assert_eq(bpf_map_lookup_elem(maps.map[RL_MAP_OWN], &limit.slot, &found), 0);
 		cr_expect_eq(found.buckets.word[0], 0);
 		cr_expect_eq(found.key, limit.id);
 		cr_expect_gt(limit.id, first, "an id came again");
 		first = limit.id;
 		source.key = limit.id;
-		cr_assert_eq(bpf_map_update_elem(state.map[RL_MAP_OWN], &limit.slot, &source, BPF_ANY), 0);
+		cr_assert_eq(bpf_map_update_elem(maps.map[RL_MAP_OWN], &limit.slot, &source, BPF_ANY), 0);
 		del(text, NULL);
 	}
 	expect_claimed(1);
@@ -523,7 +446,7 @@ Test(policy, a_tenant_has_a_place_as_soon_as_it_is_named)
 	cr_expect(!find("tenant:acme", NULL, &limit), "it says nothing yet");
 	cr_expect_eq(try_del("tenant:acme", NULL, &err), -ENOENT);
 	slot = get("198.51.100.0/24", NULL).tenant;
-	cr_assert(rl_policy_slot(&state, slot, &tenant));
+	cr_assert(rl_policy_slot(&maps, slot, &tenant));
 	cr_expect_eq(tenant.rate[RL_PACKETS].mult, 0);
 	cr_expect_eq(tenant.priority, RL_PRIORITY_UNSET);
 	set("tenant:acme", "2kpps");
@@ -594,7 +517,7 @@ static const char *refusal(const char *text, const char *words)
 	if (words)
 		terms = terms_of(&target, words);
 	err = (struct rl_error){};
-	if (!rl_policy_check(&state, &target, &terms.class, words ? &terms : NULL, &err))
+	if (!rl_policy_check(&maps, &target, &terms.class, words ? &terms : NULL, &err))
 		return NULL;
 	cr_expect_eq(err.kind, RL_ERROR_USAGE);
 	return err.text;
@@ -701,12 +624,12 @@ static bool contradicts_itself(void)
 	bool found = false;
 	size_t count;
 
-	cr_assert_eq(rl_policy_read(&state, &limits, &count, &err), 0, "%s", err.text);
+	cr_assert_eq(rl_policy_read(&maps, &limits, &count, &err), 0, "%s", err.text);
 	for (size_t i = 0; i < count; i++) {
 		const struct rl_limit *limit = &limits[i];
 		struct rl_limit shared[2];
 		__u8 priority = limit->priority;
-		size_t n = rl_policy_slot(&state, limit->tenant, &shared[0]);
+		size_t n = rl_policy_slot(&maps, limit->tenant, &shared[0]);
 
 		if (limit->level != RL_LEVEL_SOURCE || !limit->cost_count)
 			continue;
@@ -714,7 +637,7 @@ static bool contradicts_itself(void)
 			priority = shared[0].priority;
 		if (priority == RL_PRIORITY_UNSET)
 			priority = RL_PRIORITY_NORMAL;
-		n += rl_policy_slot(&state, device_limit(0), &shared[n]);
+		n += rl_policy_slot(&maps, maps_device_limit(0), &shared[n]);
 		while (n--) {
 			const struct rl_rate *rate = &shared[n].rate[RL_PACKETS];
 
@@ -751,7 +674,7 @@ Test(policy, what_is_refused_contradicts_and_nothing_else)
 					      "192.0.2.0/24", "tenant:acme", "tenant:bulk", "dev:eth0"};
 	int steps = getenv("RL_LONG") ? 50000 : 3000, refused = 0;
 
-	attach_device(0, "eth0");
+	maps_attach(0, "eth0");
 	srand(11);
 	for (int i = 0; i < steps; i++) {
 		const char *target = targets[rand() % 8], *words = NULL, *why;
@@ -771,7 +694,7 @@ Test(policy, what_is_refused_contradicts_and_nothing_else)
 			     words ? words : "deleted", why ? why : "accepted");
 		refused += why != NULL;
 		if (why && there)
-			cr_assert_eq(rl_policy_set(&state, &old.target, &old.terms, now, &err), 0, "%s",
+			cr_assert_eq(rl_policy_set(&maps, &old.target, &old.terms, now, &err), 0, "%s",
 				     err.text);
 		else if (why)
 			del(target, NULL);
@@ -821,7 +744,7 @@ static void model_check(const struct model *model, int step)
 
 	for (int i = 0; i < MODEL_PREFIXES; i++) {
 		int matched = model_match(model, &model[i].prefix, false), belongs;
-		bool found = rl_policy_match(&state, &model[i].prefix, &limit);
+		bool found = rl_policy_match(&maps, &model[i].prefix, &limit);
 
 		expected += model[i].there ? 1 + (__u32)model[i].classes : 0;
 		cr_assert_eq(found, matched >= 0, "step %d: %s", step, model[i].text);
@@ -837,8 +760,8 @@ static void model_check(const struct model *model, int step)
 				     model[i].text);
 	}
 	/* And the tenants that were ever named. */
-	cr_assert_leq(claimed(RL_MAP_SLOTS), expected + MODEL_TENANTS, "step %d", step);
-	cr_assert_eq(claimed(RL_MAP_SLOTS), claimed(RL_MAP_CELLS), "step %d", step);
+	cr_assert_leq(maps_claimed(RL_MAP_SLOTS), expected + MODEL_TENANTS, "step %d", step);
+	cr_assert_eq(maps_claimed(RL_MAP_SLOTS), maps_claimed(RL_MAP_CELLS), "step %d", step);
 }
 
 static void model_step(struct model *model)
@@ -905,8 +828,8 @@ Test(policy, a_full_policy_is_refused_whole_and_can_still_be_changed)
 	struct rl_error err = {};
 	int made = 0;
 
-	state_end();
-	state_make(32, 40);
+	maps_end();
+	maps_make(32, 40);
 	while (made < 100) {
 		snprintf(text, sizeof(text), "192.0.2.%d", made);
 		if (try_set(text, "1kpps", &err))
@@ -934,8 +857,8 @@ Test(policy, a_change_of_too_many_is_refused_whole)
 	char text[32], before[TEXT], after[TEXT];
 	struct rl_error err = {};
 
-	state_end();
-	state_make(32, 40);
+	maps_end();
+	maps_make(32, 40);
 	for (int i = 0; i < 20; i++) {
 		snprintf(text, sizeof(text), "192.0.2.%d", i);
 		set(text, "1kpps");
@@ -945,7 +868,7 @@ Test(policy, a_change_of_too_many_is_refused_whole)
 	cr_expect_not_null(strstr(err.text, "touches more limits"), "%s", err.text);
 	cr_expect_str_eq(dump(after), before);
 	set("192.0.2.0/24", "1kpps");
-	cr_expect_leq(claimed(RL_MAP_SLOTS), 22);
+	cr_expect_leq(maps_claimed(RL_MAP_SLOTS), 22);
 }
 
 Test(policy, what_killed_agents_had_claimed_is_found_again)
@@ -958,11 +881,11 @@ Test(policy, what_killed_agents_had_claimed_is_found_again)
 	for (__u32 i = 1; i < CELLS; i++) {
 		struct rl_claim there;
 
-		bpf_map_lookup_elem(state.map[RL_MAP_CELLS], &i, &there);
+		bpf_map_lookup_elem(maps.map[RL_MAP_CELLS], &i, &there);
 		if (!there.id)
-			bpf_map_update_elem(state.map[RL_MAP_CELLS], &i, &claim, BPF_ANY);
-		if (i < SLOTS && bpf_map_lookup_elem(state.map[RL_MAP_SLOTS], &i, &there) == 0 && !there.id)
-			bpf_map_update_elem(state.map[RL_MAP_SLOTS], &i, &claim, BPF_ANY);
+			bpf_map_update_elem(maps.map[RL_MAP_CELLS], &i, &claim, BPF_ANY);
+		if (i < SLOTS && bpf_map_lookup_elem(maps.map[RL_MAP_SLOTS], &i, &there) == 0 && !there.id)
+			bpf_map_update_elem(maps.map[RL_MAP_SLOTS], &i, &claim, BPF_ANY);
 	}
 	set("192.0.2.1", "1kpps");
 	expect_claimed(5);
@@ -979,31 +902,6 @@ struct scenario {
 	void (*undo)(void);
 };
 
-/* Run it in a process that is killed at its n-th stop at a system call, on the way in or out. False: it was done before. */
-static bool killed_at(void (*act)(void), int n)
-{
-	pid_t pid = fork();
-	int status;
-
-	cr_assert_geq(pid, 0);
-	if (!pid) {
-		ptrace(PTRACE_TRACEME, 0, NULL, NULL);
-		raise(SIGSTOP);
-		act();
-		_exit(0);
-	}
-	cr_assert_eq(waitpid(pid, &status, 0), pid);
-	for (int i = 0; i < n; i++) {
-		cr_assert_eq(ptrace(PTRACE_SYSCALL, pid, NULL, NULL), 0);
-		cr_assert_eq(waitpid(pid, &status, 0), pid);
-		if (WIFEXITED(status))
-			return false;
-	}
-	kill(pid, SIGKILL);
-	waitpid(pid, &status, 0);
-	return true;
-}
-
 static void check_scenario(const struct scenario *scenario)
 {
 	char was[TEXT], is[TEXT], found[TEXT];
@@ -1016,7 +914,7 @@ static void check_scenario(const struct scenario *scenario)
 	scenario->undo();
 	cr_assert_str_eq(dump(found), was, "%s: undone", scenario->name);
 	cr_assert_str_neq(was, is, "%s", scenario->name);
-	for (; killed_at(scenario->act, n); n++) {
+	for (; maps_killed_at(scenario->act, n, 0); n++) {
 		dump(found);
 		cr_assert(!strcmp(found, was) || !strcmp(found, is), "%s killed at %d:\n%s", scenario->name,
 			  n, found);
@@ -1103,7 +1001,7 @@ static void drop_new(void)
 static void with_device(void)
 {
 	nested();
-	attach_device(0, "eth0");
+	maps_attach(0, "eth0");
 }
 static void add_device(void)
 {
@@ -1129,7 +1027,7 @@ static const struct scenario scenarios[] = {
 Test(policy, an_agent_killed_at_any_system_call_leaves_the_old_policy_or_the_new)
 {
 	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
-		state_end();
+		maps_end();
 		state_few();
 		check_scenario(&scenarios[i]);
 	}
@@ -1147,7 +1045,7 @@ Test(policy, a_change_that_is_half_staged_or_half_settled_is_mended)
 	dump(was);
 	for (__u32 flipped = 0; flipped < 2; flipped++)
 		for (int staged = 1; staged <= 3; staged++) {
-			__u32 epoch = settings().epoch, only = 0;
+			__u32 epoch = maps_settings().epoch, only = 0;
 
 			for (int i = 0; i < staged; i++) {
 				struct rl_limit limit = get(heirs[i], NULL), other = limit;
@@ -1156,21 +1054,21 @@ Test(policy, a_change_that_is_half_staged_or_half_settled_is_mended)
 				__u64 ref;
 
 				other.tenant = 0;
-				bpf_map_lookup_elem(state.map[RL_MAP_HEADS], &limit.slot, &ref);
+				bpf_map_lookup_elem(maps.map[RL_MAP_HEADS], &limit.slot, &ref);
 				ref = flipped ? rl_ref_staged(cell, rl_ref_cell(ref, epoch), epoch)
 					      : rl_ref_staged(rl_ref_cell(ref, epoch), cell, epoch + 1);
-				bpf_map_update_elem(state.map[RL_MAP_LIMITS], &cell, &other, BPF_ANY);
-				bpf_map_update_elem(state.map[RL_MAP_CELLS], &cell, &claim, BPF_ANY);
-				bpf_map_update_elem(state.map[RL_MAP_HEADS], &limit.slot, &ref, BPF_ANY);
+				bpf_map_update_elem(maps.map[RL_MAP_LIMITS], &cell, &other, BPF_ANY);
+				bpf_map_update_elem(maps.map[RL_MAP_CELLS], &cell, &claim, BPF_ANY);
+				bpf_map_update_elem(maps.map[RL_MAP_HEADS], &limit.slot, &ref, BPF_ANY);
 			}
-			cr_assert_eq(rl_state_meta(&state, &meta, &err), 0);
+			cr_assert_eq(rl_state_meta(&maps, &meta, &err), 0);
 			meta.unfinished = 1;
-			cr_assert_eq(rl_state_meta_write(&state, &meta, &err), 0);
+			cr_assert_eq(rl_state_meta_write(&maps, &meta, &err), 0);
 			cr_expect_str_eq(dump(found), was, "%d staged", staged);
 			set("new", "1pps");
 			del("new", NULL);
 			cr_expect_str_eq(dump(found), was, "%d staged, mended", staged);
-			cr_assert_eq(rl_state_meta(&state, &meta, &err), 0);
+			cr_assert_eq(rl_state_meta(&maps, &meta, &err), 0);
 			cr_expect_eq(meta.unfinished, 0);
 			expect_claimed(6 + 2);
 			(void)only;
@@ -1199,8 +1097,8 @@ Test(policy, as_many_limits_as_there_can_be_are_read_in_a_moment)
 	/* All of them take a quarter of a minute to set. */
 	__u32 slots = getenv("RL_LONG") ? RL_MAX_LIMITS : RL_MAX_LIMITS / 4;
 
-	state_end();
-	state_make(slots, slots + 4096);
+	maps_end();
+	maps_make(slots, slots + 4096);
 	target = target_of("10.0.0.1");
 	terms = terms_of(&target, "1kpps");
 	start = seconds();
@@ -1208,17 +1106,17 @@ Test(policy, as_many_limits_as_there_can_be_are_read_in_a_moment)
 		__u8 addr[16] = {10, (__u8)(i >> 16), (__u8)(i >> 8), (__u8)i};
 
 		target.prefix = rl_prefix_cut(4, addr, 32);
-		cr_assert_eq(rl_policy_set(&state, &target, &terms, now, &err), 0, "%u: %s", i, err.text);
+		cr_assert_eq(rl_policy_set(&maps, &target, &terms, now, &err), 0, "%u: %s", i, err.text);
 	}
 	filling = seconds() - start;
 	start = seconds();
-	cr_assert_eq(rl_policy_read(&state, &limits, &count, &err), 0, "%s", err.text);
+	cr_assert_eq(rl_policy_read(&maps, &limits, &count, &err), 0, "%s", err.text);
 	reading = seconds() - start;
 	cr_expect_eq(count, slots - 1);
 	cr_log_info("%zu limits set in %.2f s, read in %.3f s", count, filling, reading);
 	cr_expect_lt(reading, 0.3 * slots / RL_MAX_LIMITS + 0.02, "read in %.3f s", reading);
 	target = target_of("192.0.2.1");
-	cr_expect_eq(rl_policy_set(&state, &target, &terms, now, &err), -ENOSPC);
+	cr_expect_eq(rl_policy_set(&maps, &target, &terms, now, &err), -ENOSPC);
 	set("10.0.0.5", "2kpps");
 	del("10.0.0.6", NULL);
 	set("192.0.2.1", "2kpps");
