@@ -42,10 +42,10 @@
 
 #define RL_MAX_LIMITS 65536 /* slots; slot 0 is nobody's */
 #define RL_MAX_CELLS                                                                                         \
-	(2 * RL_MAX_LIMITS) /* so that all of a full policy can change at once; cell 0 is no limit */
-#define RL_MAX_DEVICES 64   /* attached devices of one network namespace */
-#define RL_MAX_CLASSES 8    /* class limits of one prefix */
-#define RL_MAX_COSTS   8    /* classes of packets whose cost a limit says */
+	131072 /* twice RL_MAX_LIMITS, so that all of a full policy can change at once; cell 0 is no limit */
+#define RL_MAX_DEVICES 64 /* attached devices of one network namespace */
+#define RL_MAX_CLASSES 8  /* class limits of one prefix */
+#define RL_MAX_COSTS   8  /* classes of packets whose cost a limit says */
 #define RL_MAX_HOLDS                                                                                         \
 	(RL_MAX_CLASSES + 3) /* limits that one packet is held to: source, classes, tenant, device */
 #define RL_NAME_LEN   16     /* IFNAMSIZ */

@@ -87,9 +87,9 @@ $(B)/tests/fuzz-units: tests/fuzz/fuzz_units.c $(patsubst %,user/%.c,error plain
 	$(Q)$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^)
 
 $(B)/tests/fuzz-policy_file: tests/fuzz/fuzz_policy_file.c \
-		$(patsubst %,user/%.c,error units prefix target class limit cmd statement policy_file diff) $(wildcard user/*.h bpf/rl_*.h)
+		$(patsubst %,user/%.c,error plain units prefix target class limit device cmd statement policy_file diff) $(wildcard user/*.h bpf/rl_*.h)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^) -lpopt
+	$(Q)$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^) -lpopt -lmnl -lbpf
 
 fuzz: $(B)/tests/fuzz-parse $(B)/tests/fuzz-units $(B)/tests/fuzz-policy_file
 
