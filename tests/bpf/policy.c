@@ -1033,6 +1033,29 @@ Test(policy, an_agent_killed_at_any_system_call_leaves_the_old_policy_or_the_new
 	}
 }
 
+/*
+ * A prefix was deleted, and set anew in another slot; the old slot's head is staged still. An agent claims that slot for
+ * something else and is killed before it writes the head: the next change of several heads takes nothing away for it.
+ */
+Test(policy, a_head_that_was_left_staged_takes_no_prefix_away)
+{
+	struct rl_claim claim = {.id = 99};
+	struct rl_limit gone, alive;
+
+	set("10.0.0.0/24", "1pps");
+	gone = get("10.0.0.0/24", NULL);
+	del("10.0.0.0/24", NULL);
+	set("10.0.0.0/24", "2pps");
+	alive = get("10.0.0.0/24", NULL);
+	cr_assert_neq(alive.slot, gone.slot);
+	cr_assert_eq(bpf_map_update_elem(maps.map[RL_MAP_SLOTS], &gone.slot, &claim, BPF_ANY), 0);
+	set("10.1.0.0/16", "1pps");
+	set("10.1.1.0/24", "1pps");
+	set("10.1.0.0/16", "1pps @acme");
+	cr_expect_str_eq(tenant_of("10.1.1.0/24"), "acme", "the change wasn't one of several heads");
+	cr_expect_eq(get("10.0.0.0/24", NULL).id, alive.id);
+}
+
 /* Between two system calls heads are staged one by one, and settled one by one. */
 Test(policy, a_change_that_is_half_staged_or_half_settled_is_mended)
 {
