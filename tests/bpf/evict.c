@@ -218,6 +218,10 @@ static void flood(const struct flood_case *at, __u8 family)
 	result = crowd_run(&crowd, family, &all, &any);
 	cr_assert_geq(crowd.fresh, 16 * crowd_places(&fx));
 	granted = at->tokens + at->per_second * (at->step * all.packets) / SEC + 1;
+	printf(
+	    "%s, IPv%u: of %llu new sources' packets %llu passed, %llu granted; of %llu of known sources %llu\n",
+	    at->name, family, result.passed + result.dropped, result.passed, granted, result.known,
+	    result.known_passed);
 	cr_assert_leq(result.passed * 100, granted * 105, "%s, IPv%u: %llu passed, %llu were granted",
 		      at->name, family, result.passed, granted);
 	cr_assert_geq(result.known_passed * 100, result.known * 99, "%s, IPv%u: %llu of %llu passed",
