@@ -7,6 +7,7 @@
 
 #include "clock.bpf.h"
 #include "maps.bpf.h"
+#include "rl_bytes.h"
 #include "rl_ref.h"
 
 const volatile bool rl_store_lru; /* set before load: sources are in rl_sources, not in rows */
@@ -37,18 +38,22 @@ RL_INLINE const struct rl_table *rl_table_at(void)
 	return &rl_table;
 }
 
-/* The slot of the longest prefix that matches the packet's source. */
+RL_INLINE const union rl_ranges_block *rl_ranges_block_at(__u32 index)
+{
+	return RL_LOOKUP(rl_ranges, &index);
+}
+
+#include "rl_ranges.h"
+
+/* The slot of the longest prefix that the packet's source is in. Read after the epoch: a prefix is there before its epoch is. */
 RL_INLINE __u32 rl_slot_of(const struct rl_packet *packet)
 {
-	struct rl_prefix key = {
-	    .prefixlen = packet->family == 4 ? RL_PREFIX_FAMILY_BITS + 32 : RL_PREFIX_FAMILY_BITS + 128,
-	    .family = packet->family,
-	};
-	const __u32 *slot;
+	const struct rl_settings *settings = rl_settings_at();
+	__u64 word = settings ? *(const volatile __u64 *)&settings->ranges.word : 0;
 
-	__builtin_memcpy(key.addr, packet->src, sizeof(key.addr));
-	slot = RL_LOOKUP(rl_policy, &key);
-	return slot ? *slot : 0;
+	if (packet->family == 4)
+		return rl_ranges_find4(word, rl_be32(packet->src));
+	return rl_ranges_find6(word, rl_be64(packet->src), rl_be64(packet->src + 8));
 }
 
 RL_INLINE __u32 rl_cell_of(__u32 epoch, __u32 slot)

@@ -3,7 +3,8 @@
  * maps.bpf.h - every map, with who writes it, who reads it, and what happens when it is full.
  *
  * All but rl_scratch and the program's own .rodata and .bss are pinned (user/state.h) and shared by the programs of every
- * attached device of a network namespace. A name is at most 15 characters: the kernel's limit.
+ * attached device of a network namespace. A name is at most 15 characters: the kernel's limit. Those that have one element for
+ * each limit, slot or cell are made by attach for as many as it is asked for (--max-limits).
  */
 #ifndef MAPS_BPF_H
 #define MAPS_BPF_H
@@ -13,26 +14,39 @@
 
 #include "clock.bpf.h"
 #include "rl_job.h"
+#include "rl_ranges_abi.h"
 #include "rl_table.h"
 
 /*
- * Policy: prefix to slot, longest match wins. Written by the commands that change a limit, one entry by one system
- * call; read by the packet path. Full: set-limit refuses (RL_MAX_LIMITS), what is there stays. One entry more
- * than that, since kernels before 6.13 want a free one even to replace a value.
+ * Policy: which slot a source's longest prefix has, as blocks (rl_ranges.h). Written by the commands that change a limit, from
+ * rl_prefixes; read by the packet path. Room for rl_meta.max_limits prefixes of whatever kind (user/ranges.h); full of what
+ * single changes have left behind: they are moved together.
  */
 struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(max_entries, RL_MAX_LIMITS + 1);
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, union rl_ranges_block);
+} rl_ranges SEC(".maps");
+
+/*
+ * The prefixes themselves, to their slots. User space alone, one entry by one system call. Full: set-limit refuses, what is
+ * there stays.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, RL_DEFAULT_LIMITS);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct rl_prefix);
 	__type(value, __u32);
-} rl_policy SEC(".maps");
+} rl_prefixes SEC(".maps");
 
 /* Which cell is in force, by slot (rl_ref.h). Written by the commands that change a limit, one word by one store; read by
  * the packet path. One for each possible limit, so never full. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, RL_MAX_LIMITS);
+	__uint(max_entries, RL_DEFAULT_LIMITS);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, __u64);
@@ -45,7 +59,7 @@ struct {
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, RL_MAX_CELLS);
+	__uint(max_entries, RL_CELLS(RL_DEFAULT_LIMITS));
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct rl_limit);
@@ -57,7 +71,7 @@ struct {
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, RL_MAX_LIMITS);
+	__uint(max_entries, RL_DEFAULT_LIMITS);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct rl_source);
@@ -120,7 +134,7 @@ struct {
  * stats. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, RL_MAX_LIMITS);
+	__uint(max_entries, RL_DEFAULT_LIMITS);
 	__type(key, __u32);
 	__type(value, struct rl_limit_count);
 } rl_limit_count SEC(".maps");
@@ -164,14 +178,16 @@ struct {
  * again there (user/policy.h). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, RL_MAX_LIMITS);
+	__uint(max_entries, RL_DEFAULT_LIMITS);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct rl_claim);
 } rl_slots SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, RL_MAX_CELLS);
+	__uint(max_entries, RL_CELLS(RL_DEFAULT_LIMITS));
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct rl_claim);
 } rl_cells SEC(".maps");
@@ -179,7 +195,7 @@ struct {
 /* Slots of tenants, devices' limits and `new`, by target (its prefix is zero). User space alone. Full: set-limit refuses. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, RL_MAX_LIMITS);
+	__uint(max_entries, RL_DEFAULT_LIMITS);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, struct rl_target);
 	__type(value, __u32);

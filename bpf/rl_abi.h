@@ -38,14 +38,19 @@
 #define RL_FUNCTION static __attribute__((noinline, unused))
 #endif
 
-#define RL_ABI_VERSION 4
+#define RL_ABI_VERSION 5
 
-#define RL_MAX_LIMITS 65536 /* slots; slot 0 is nobody's */
-#define RL_MAX_CELLS                                                                                         \
-	131072 /* twice RL_MAX_LIMITS, so that all of a full policy can change at once; cell 0 is no limit */
-#define RL_MAX_DEVICES 64 /* attached devices of one network namespace */
-#define RL_MAX_CLASSES 8  /* class limits of one prefix */
-#define RL_MAX_COSTS   8  /* classes of packets whose cost a limit says */
+/*
+ * Limits: as many slots as attach made room for (rl_meta.max_limits), and twice as many cells, so that all of a full policy
+ * can change at once. Slot 0 is nobody's, cell 0 is no limit.
+ */
+#define RL_DEFAULT_LIMITS 65536
+#define RL_SLOT_BITS	  22 /* the most that there can be */
+#define RL_MOST_LIMITS	  (1U << RL_SLOT_BITS)
+#define RL_CELLS(limits)  (2 * (limits))
+#define RL_MAX_DEVICES	  64 /* attached devices of one network namespace */
+#define RL_MAX_CLASSES	  8  /* class limits of one prefix */
+#define RL_MAX_COSTS	  8  /* classes of packets whose cost a limit says */
 #define RL_MAX_HOLDS                                                                                         \
 	(RL_MAX_CLASSES + 3) /* limits that one packet is held to: source, classes, tenant, device */
 #define RL_NAME_LEN   16     /* IFNAMSIZ */
@@ -293,7 +298,7 @@ struct rl_limit {
 struct rl_buckets {
 	__u64 word[RL_UNITS];
 	__u64
-	    version; /* slot << 48 | 16 bits of the id << 32 | generation of the limit, that both words were brought up to */
+	    version; /* slot, bits of the id, and generation of the limit, that both words were brought up to (rl_bucket_version) */
 	__u32
 	    stamp; /* when a word was last stored, ns >> RL_GCRA_STAMP: tells a long idle time from a debt */
 	__u32
@@ -403,12 +408,19 @@ enum rl_when_full {
 	RL_FULLS,
 };
 
+/* Where the prefixes are among the blocks of rl_ranges (rl_ranges.h). */
+struct rl_ranges_head {
+	__u64 word;    /* rl_ranges_word(); packets read this alone */
+	__u32 used[2]; /* of each half's blocks, beyond the tables at its beginning */
+};
+
 /* What packets read of the whole state. User space writes single words of it. */
 struct rl_settings {
 	__u32 epoch;	 /* rl_ref.h: which of a head's two cells is in force */
 	__u32 when_full; /* enum rl_when_full */
 	__u32 fresh;	 /* slot of the limit of `new`; 0: none */
 	__u32 split; /* 1: there is, or was, a prefix longer than /64: not all of a /64 need be one limit's */
+	struct rl_ranges_head ranges;
 };
 
 enum rl_store {
@@ -427,7 +439,7 @@ struct rl_meta {
 	__u32 store;	    /* enum rl_store */
 	__u32 regions;	    /* of the table, for each family; 0 without one */
 	__u32 unfinished;   /* 1 while a staged change is on its way: the next one mends it */
-	__u32 pad;
+	__u32 max_limits;   /* slots, 0 included */
 };
 
 /* Who has a slot or a cell; user space alone. */
@@ -457,7 +469,8 @@ _Static_assert(sizeof(struct rl_row_address) == 192, "rl_row_address");
 _Static_assert(sizeof(struct rl_limit_count) == 48, "rl_limit_count");
 _Static_assert(sizeof(struct rl_device_count) == 16UL * RL_REASONS, "rl_device_count");
 _Static_assert(sizeof(struct rl_device) == 40, "rl_device");
-_Static_assert(sizeof(struct rl_settings) == 16, "rl_settings");
+_Static_assert(sizeof(struct rl_ranges_head) == 16, "rl_ranges_head");
+_Static_assert(sizeof(struct rl_settings) == 32, "rl_settings");
 _Static_assert(sizeof(struct rl_meta) == 56, "rl_meta");
 _Static_assert(sizeof(struct rl_claim) == 8, "rl_claim");
 

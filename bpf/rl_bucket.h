@@ -38,11 +38,19 @@ struct rl_place {
 /*
  * rl_buckets.version: the slot, so that who would evict the buckets finds their limit; of the id, what tells it from that of
  * another limit in the slot: slots are given out by id, so those of one slot differ by multiples of the number of slots, and
- * then in the upper bits of this product.
+ * then in the upper bits of this product; and the generation, 32 bits.
  */
+#define RL_VERSION_SLOT (64 - RL_SLOT_BITS) /* where the slot begins */
+
 RL_INLINE __u64 rl_bucket_version(const struct rl_limit *limit)
 {
-	return (__u64)limit->slot << 48 | (__u64)(limit->id * 0x9e3779b1U >> 16) << 32 | limit->gen;
+	return (__u64)limit->slot << RL_VERSION_SLOT |
+	       (__u64)(limit->id * 0x9e3779b1U >> RL_SLOT_BITS) << 32 | limit->gen;
+}
+
+RL_INLINE __u32 rl_version_slot(__u64 version)
+{
+	return (__u32)(version >> RL_VERSION_SLOT);
 }
 
 /* Raise a stamp that other CPUs raise too, and never lower it. Returns 0 where they keep winning. */

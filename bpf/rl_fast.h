@@ -70,7 +70,7 @@ RL_INLINE int rl_fast_known(const struct rl_buckets *buckets, __u64 key, __u32 e
 RL_INLINE const struct rl_limit *rl_fast_limit(const struct rl_buckets *buckets, __u64 key, __u32 epoch)
 {
 	const struct rl_limit *limit =
-	    rl_limit_in(epoch, (__u32)(*(const volatile __u64 *)&buckets->version >> 48));
+	    rl_limit_in(epoch, rl_version_slot(*(const volatile __u64 *)&buckets->version));
 
 	return limit && limit->id == key >> 32 && rl_fast_known(buckets, key, epoch) ? limit : 0;
 }

@@ -159,7 +159,7 @@ RL_INLINE int rl_rows_find(__u32 where, const struct rl_rows *rows, __u64 key,
 /* The limit that the place's buckets are of; NULL where it was deleted: then there is no owner to lose them. */
 RL_INLINE const struct rl_limit *rl_place_owner(const struct rl_job *job, __u64 version)
 {
-	const struct rl_limit *owner = rl_limit_in(job->epoch, (__u32)(version >> 48));
+	const struct rl_limit *owner = rl_limit_in(job->epoch, rl_version_slot(version));
 
 	return owner && rl_bucket_version(owner) >> 32 == version >> 32 ? owner : 0;
 }

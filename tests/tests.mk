@@ -2,10 +2,10 @@
 #
 # Test programs. Each suite is one Criterion program; what runs without root is built with sanitizers.
 
-UNIT_SRC  := $(wildcard tests/unit/*.c) tests/lib/frame.c
+UNIT_SRC  := $(wildcard tests/unit/*.c) tests/lib/frame.c tests/lib/ranges_shapes.c
 UNIT_OBJ  := $(UNIT_SRC:%.c=$(B)/san/%.o) $(LIB_SRC:%.c=$(B)/san/%.o)
 PURE_OBJ  := $(patsubst %,$(B)/user/%.o,error plain units prefix target class limit)
-BPF_SRC   := $(filter-out %.bpf.c,$(wildcard tests/bpf/*.c)) tests/lib/frame.c
+BPF_SRC   := $(filter-out %.bpf.c,$(wildcard tests/bpf/*.c)) tests/lib/frame.c tests/lib/ranges_shapes.c
 BPF_OBJ   := $(BPF_SRC:%.c=$(B)/%.o) $(LIB_OBJ)
 TEST_TOOLS := $(B)/tests/rl-send $(B)/tests/rl-tcp $(B)/tests/oldkernel.so
 
@@ -39,6 +39,7 @@ $(B)/tests/%.skel.h: $(B)/tests/%.bpf.o
 $(B)/tests/bpf/parser.o: $(B)/tests/bpf/parse.skel.h
 $(B)/tests/bpf/fixture.o: $(B)/tests/bpf/offer.skel.h
 $(B)/tests/bpf/crowd.o: $(B)/tests/bpf/many.skel.h
+$(B)/tests/bpf/ranges.o: $(B)/tests/bpf/classify.skel.h
 
 $(B)/tests/rl-send: $(B)/tests/lib/send.o $(B)/tests/lib/frame.o
 	@mkdir -p $(@D)
@@ -49,7 +50,7 @@ $(B)/tests/rl-tcp: $(B)/tests/lib/tcp.o
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) -lpopt
 
 # The benchmark (scripts/bench). Its objects stand apart: build/tests/bench is the program.
-BENCH_SRC  := $(filter-out %.bpf.c,$(wildcard tests/bench/*.c))
+BENCH_SRC  := $(filter-out %.bpf.c tests/bench/ranges.c,$(wildcard tests/bench/*.c))
 BENCH_SKEL := $(patsubst tests/bench/%.bpf.c,$(B)/bench/%.skel.h,$(wildcard tests/bench/*.bpf.c))
 BENCH_OBJ  := $(BENCH_SRC:tests/bench/%.c=$(B)/bench/%.o) $(B)/tests/lib/frame.o $(LIB_OBJ)
 
@@ -71,6 +72,13 @@ $(B)/tests/bench: $(BENCH_OBJ)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lpthread
 
+# What finding a prefix costs: build/tests/bench-ranges [PREFIXES].
+RANGES_OBJ := $(B)/bench/ranges.o $(LIB_OBJ)
+$(B)/bench/ranges.o: $(B)/tests/bpf/classify.skel.h
+$(B)/tests/bench-ranges: $(RANGES_OBJ)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS)
+
 $(B)/tests/oldkernel.so: tests/lib/oldkernel.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(RL_CFLAGS) -shared -fPIC -o $@ $< -ldl
@@ -91,18 +99,22 @@ $(B)/tests/fuzz-policy_file: tests/fuzz/fuzz_policy_file.c \
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^) -lpopt -lmnl -lbpf
 
-fuzz: $(B)/tests/fuzz-parse $(B)/tests/fuzz-units $(B)/tests/fuzz-policy_file
+$(B)/tests/fuzz-ranges: tests/fuzz/fuzz_ranges.c $(wildcard user/ranges*.c) user/prefix.c user/error.c $(wildcard user/*.h bpf/rl_*.h) tests/lib/lpm.h
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^)
+
+fuzz: $(B)/tests/fuzz-parse $(B)/tests/fuzz-units $(B)/tests/fuzz-policy_file $(B)/tests/fuzz-ranges
 
 unit: $(B)/tests/unit-tests
 	$(B)/tests/unit-tests
 
-tests: $(B)/tests/unit-tests $(B)/tests/bpf-tests $(B)/tests/bench $(TEST_TOOLS)
+tests: $(B)/tests/unit-tests $(B)/tests/bpf-tests $(B)/tests/bench $(B)/tests/bench-ranges $(TEST_TOOLS)
 
 check: all tests
 	scripts/test --no-install
 
 .PHONY: unit fuzz tests check
--include $(UNIT_OBJ:.o=.d) $(BPF_OBJ:.o=.d) $(BENCH_OBJ:.o=.d)
+-include $(UNIT_OBJ:.o=.d) $(BPF_OBJ:.o=.d) $(BENCH_OBJ:.o=.d) $(RANGES_OBJ:.o=.d)
 
 # The reference model beside the program: build/tests/model natively, build/tests/model-bpf by BPF_PROG_TEST_RUN (root);
 # both take [SEED] [PACKETS]. Their objects stand apart, as the benchmark's do.

@@ -24,7 +24,7 @@
 #define MAX_SOURCES_MAX	    100000000 /* about 30 GB */
 #define TABLE_SOURCES_MIN   1280 /* of each family: what one region of 2048 places has room for (loader.c) */
 
-static const char *mode_text, *store_text, *max_sources_text, *when_full_text, *policy_path;
+static const char *mode_text, *store_text, *max_sources_text, *max_limits_text, *when_full_text, *policy_path;
 static int shadow, enforce, no_frags, verbose;
 
 static const struct poptOption options[] = {
@@ -33,6 +33,8 @@ static const struct poptOption options[] = {
     {"store", 0, POPT_ARG_STRING, &store_text, 0, "table (default), or lru: the kernel's LRU hash", "STORE"},
     {"max-sources", 0, POPT_ARG_STRING, &max_sources_text, 0,
      "sources that the store has room for (default 1m; a table, at least 1280)", "COUNT"},
+    {"max-limits", 0, POPT_ARG_STRING, &max_limits_text, 0,
+     "limits that the policy has room for (default 65535, or what FILE says and a quarter more)", "COUNT"},
     {"when-full", 0, POPT_ARG_STRING, &when_full_text, 0,
      "a source without room: aggregate (default: its /24 or /48 counts), open, closed", "WHAT"},
     {"policy", 0, POPT_ARG_STRING, &policy_path, 0,
@@ -54,6 +56,7 @@ struct request {
 	int when_full;		      /* enum rl_when_full */
 	int shadow;		      /* 1 or 0 */
 	__u64 max_sources;	      /* 0: not said */
+	__u64 max_limits;	      /* likewise */
 	struct rl_policy_file policy; /* its name is NULL: not said */
 };
 
@@ -151,6 +154,9 @@ static int options_parse(struct request *request, struct rl_error *err)
 	if (!rc && max_sources_text)
 		rc = rl_count_parse(max_sources_text, "--max-sources", MAX_SOURCES_MAX, &request->max_sources,
 				    err);
+	if (!rc && max_limits_text)
+		rc = rl_count_parse(max_limits_text, "--max-limits", RL_MOST_LIMITS - 1, &request->max_limits,
+				    err);
 	if (!rc && shadow && enforce)
 		rc = rl_error_set(err, RL_ERROR_USAGE, EINVAL,
 				  "--shadow and --enforce contradict each other: give one of them");
@@ -220,9 +226,20 @@ static __u32 max_sources_of(const struct request *request, enum rl_store store)
 	return store == RL_STORE_TABLE && sources < TABLE_SOURCES_MIN ? TABLE_SOURCES_MIN : (__u32)sources;
 }
 
-/* The store is made once, by the first attach. */
-static int kept_store_check(const struct rl_load_options *kept, const struct request *request,
-			    struct rl_error *err)
+/* Slots, of which the first is nobody's. Of a policy that is larger than usual a quarter may come without anything going. */
+static __u32 slots_of(const struct request *request)
+{
+	__u64 said = request->max_limits, most = RL_MOST_LIMITS - 1;
+
+	if (!said)
+		said = request->policy.count + request->policy.count / 4;
+	if (!request->max_limits && said < RL_DEFAULT_LIMITS - 1)
+		said = RL_DEFAULT_LIMITS - 1;
+	return (__u32)(said < most ? said : most) + 1;
+}
+
+/* Store and policy are made once, by the first attach. */
+static int kept_check(const struct rl_load_options *kept, const struct request *request, struct rl_error *err)
 {
 	static const char way_out[] =
 	    "start anew with `rl-agent detach --all`, which gives up policy and buckets";
@@ -239,6 +256,12 @@ static int kept_store_check(const struct rl_load_options *kept, const struct req
 		    "the store of sources is there already, with room for %u, and can't change its size: leave "
 		    "--max-sources out, or %s",
 		    kept->max_sources, way_out);
+	if (request->max_limits && kept->max_limits != slots_of(request))
+		return rl_error_set(
+		    err, RL_ERROR_USAGE, EEXIST,
+		    "the policy is there already, with room for %u limits, and can't change its size: leave --max-limits "
+		    "out, or %s",
+		    kept->max_limits - 1, way_out);
 	return 0;
 }
 
@@ -250,10 +273,11 @@ static int load_options(const struct rl_state *state, bool fresh, const struct r
 	int rc;
 
 	if (fresh)
-		return rl_load_options_new(store, max_sources_of(request, store), out, err);
+		return rl_load_options_new(store, max_sources_of(request, store), slots_of(request), out,
+					   err);
 	rc = rl_load_options_kept(state, &kept, err);
 	if (!rc)
-		rc = kept_store_check(&kept, request, err);
+		rc = kept_check(&kept, request, err);
 	if (!rc)
 		*out = kept;
 	return rc;
@@ -493,8 +517,9 @@ static int run(int argc, const char **argv, struct rl_error *err)
 
 const struct rl_command rl_cmd_attach = {
     .name = "attach",
-    .arguments = "DEV [--mode MODE] [--store STORE] [--max-sources COUNT] [--when-full WHAT] [--policy FILE] "
-		 "[--shadow | --enforce] [--no-frags] [--verbose]",
+    .arguments =
+	"DEV [--mode MODE] [--store STORE] [--max-sources COUNT] [--max-limits COUNT] [--when-full WHAT] "
+	"[--policy FILE] [--shadow | --enforce] [--no-frags] [--verbose]",
     .summary = "Put the limiter into DEV's receive path",
     .help =
 	"Returns at once: enforcement is in the kernel and needs no process. Attaching again replaces "

@@ -13,6 +13,8 @@ void rl_heads_close(struct rl_heads *heads)
 	rl_mapping_close(&heads->map);
 	rl_mapping_close(&heads->settings);
 	rl_mapping_close(&heads->cells);
+	rl_mapping_close(&heads->slots);
+	rl_mapping_close(&heads->claims);
 }
 
 int rl_heads_open(const struct rl_state *state, enum rl_heads_use use, struct rl_heads *out,
@@ -28,6 +30,10 @@ int rl_heads_open(const struct rl_state *state, enum rl_heads_use use, struct rl
 	if (!rc && (use == RL_HEADS_SCAN || use == RL_HEADS_REWRITE))
 		rc = rl_mapping_open(state, RL_MAP_LIMITS, sizeof(struct rl_limit), writable, &out->cells,
 				     err);
+	if (!rc && writable)
+		rc = rl_mapping_open(state, RL_MAP_SLOTS, sizeof(struct rl_claim), true, &out->slots, err);
+	if (!rc && writable)
+		rc = rl_mapping_open(state, RL_MAP_CELLS, sizeof(struct rl_claim), true, &out->claims, err);
 	if (rc)
 		rl_heads_close(out);
 	return rc;
@@ -72,16 +78,22 @@ __u32 rl_heads_cell(const struct rl_heads *heads, __u32 slot)
 	return slot ? rl_ref_cell(rl_head_read(heads, slot), rl_heads_epoch(heads)) : 0;
 }
 
-bool rl_cell_read(const struct rl_heads *heads, __u32 cell, struct rl_limit *out)
+const struct rl_limit *rl_cell_at(const struct rl_heads *heads, __u32 cell, struct rl_limit *room)
 {
 	if (!cell)
-		return false;
+		return NULL;
 	if (!heads->cells.base)
-		return bpf_map_lookup_elem(heads->state->map[RL_MAP_LIMITS], &cell, out) == 0;
-	if (cell >= heads->cells.entries)
-		return false;
-	memcpy(out, (const struct rl_limit *)heads->cells.base + cell, sizeof(*out));
-	return true;
+		return bpf_map_lookup_elem(heads->state->map[RL_MAP_LIMITS], &cell, room) ? NULL : room;
+	return cell < heads->cells.entries ? (const struct rl_limit *)heads->cells.base + cell : NULL;
+}
+
+bool rl_cell_read(const struct rl_heads *heads, __u32 cell, struct rl_limit *out)
+{
+	const struct rl_limit *limit = rl_cell_at(heads, cell, out);
+
+	if (limit && limit != out)
+		memcpy(out, limit, sizeof(*out));
+	return limit;
 }
 
 /* A cell isn't written while it is in force: what was read of it is whole where it was so before and after. */

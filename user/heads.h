@@ -12,6 +12,8 @@ struct rl_heads {
 	struct rl_mapping map;	    /* of rl_heads: a word a slot (rl_ref.h) */
 	struct rl_mapping settings; /* of rl_settings */
 	struct rl_mapping cells;    /* of rl_limits; mapped for SCAN and REWRITE, it is large */
+	struct rl_mapping slots;    /* of rl_slots; mapped for WRITE and REWRITE (claims.h) */
+	struct rl_mapping claims;   /* of rl_cells; likewise */
 };
 
 #define RL_HEADS __attribute__((cleanup(rl_heads_close)))
@@ -46,7 +48,10 @@ bool rl_heads_limit(const struct rl_heads *heads, __u32 slot, struct rl_limit *o
 /* The cell in force in this slot. */
 __u32 rl_heads_cell(const struct rl_heads *heads, __u32 slot);
 
-/* The cell's limit, whoever it belongs to. False for cell 0. */
+/* The cell's limit, whoever it belongs to; in *room where cells aren't mapped. NULL for cell 0. */
+const struct rl_limit *rl_cell_at(const struct rl_heads *heads, __u32 cell, struct rl_limit *room);
+
+/* Likewise, a copy. False for cell 0. */
 bool rl_cell_read(const struct rl_heads *heads, __u32 cell, struct rl_limit *out);
 
 #endif

@@ -17,6 +17,7 @@
 #include "clock.h"
 #include "limit.h"
 #include "policy.h"
+#include "ranges.h"
 
 #include "rl_xdp.skel.h"
 
@@ -74,10 +75,11 @@ void rl_program_free(struct rl_program **program)
 	*program = NULL;
 }
 
-int rl_load_options_new(enum rl_store store, __u32 max_sources, struct rl_load_options *out,
+int rl_load_options_new(enum rl_store store, __u32 max_sources, __u32 max_limits, struct rl_load_options *out,
 			struct rl_error *err)
 {
-	struct rl_load_options options = {.frags = true, .store = store, .max_sources = max_sources};
+	struct rl_load_options options = {
+	    .frags = true, .store = store, .max_sources = max_sources, .max_limits = max_limits};
 
 	if (getrandom(options.seed, sizeof(options.seed), 0) != sizeof(options.seed))
 		return rl_error_set(err, RL_ERROR_KERNEL, EIO, "the kernel gave no random numbers: %s",
@@ -99,6 +101,7 @@ int rl_load_options_kept(const struct rl_state *state, struct rl_load_options *o
 	    .max_sources = (__u32)meta.max_sources,
 	    .seed = {meta.seed[0], meta.seed[1]},
 	    .regions = meta.regions,
+	    .max_limits = meta.max_limits,
 	};
 	return 0;
 }
@@ -115,8 +118,38 @@ static __u32 regions_of(const struct rl_load_options *options)
 	return (__u32)((places + REGION_PLACES - 1) / REGION_PLACES);
 }
 
+static __u32 limits_of(const struct rl_load_options *options)
+{
+	return options->max_limits ? options->max_limits : RL_DEFAULT_LIMITS;
+}
+
+/* Those of the policy. */
+static int policy_size(struct rl_xdp *skel, const struct rl_load_options *options)
+{
+	__u32 limits = limits_of(options), cells = RL_CELLS(limits);
+	const struct {
+		struct bpf_map *map;
+		__u32 entries;
+	} sizes[] = {
+	    {skel->maps.rl_ranges, rl_ranges_blocks(limits)},
+	    {skel->maps.rl_prefixes, limits},
+	    {skel->maps.rl_heads, limits},
+	    {skel->maps.rl_limits, cells},
+	    {skel->maps.rl_own, limits},
+	    {skel->maps.rl_limit_count, limits},
+	    {skel->maps.rl_slots, limits},
+	    {skel->maps.rl_cells, cells},
+	    {skel->maps.rl_names, limits},
+	};
+	int rc = 0;
+
+	for (size_t i = 0; !rc && i < sizeof(sizes) / sizeof(sizes[0]); i++)
+		rc = bpf_map__set_max_entries(sizes[i].map, sizes[i].entries);
+	return rc;
+}
+
 /* One that the store doesn't use keeps its one entry. */
-static int maps_size(struct rl_xdp *skel, const struct rl_load_options *options)
+static int sources_size(struct rl_xdp *skel, const struct rl_load_options *options)
 {
 	struct bpf_map *const by_row[] = {skel->maps.rl_rows4, skel->maps.rl_rows6, skel->maps.rl_address6};
 	__u32 regions = regions_of(options);
@@ -131,6 +164,13 @@ static int maps_size(struct rl_xdp *skel, const struct rl_load_options *options)
 	for (size_t i = 0; !rc && i < sizeof(by_row) / sizeof(by_row[0]); i++)
 		rc = bpf_map__set_max_entries(by_row[i], regions * RL_REGION_ROWS);
 	return rc;
+}
+
+static int maps_size(struct rl_xdp *skel, const struct rl_load_options *options)
+{
+	int rc = policy_size(skel, options);
+
+	return rc ? rc : sources_size(skel, options);
 }
 
 static void variables_set(struct rl_xdp *skel, const struct rl_load_options *options)
@@ -169,8 +209,9 @@ static int load_error(int rc, const struct rl_load_options *options, bool fresh,
 	if (rc == -ENOMEM && fresh)
 		return rl_error_set(
 		    err, RL_ERROR_KERNEL, ENOMEM,
-		    "the kernel has no memory for a table of %u sources: give a smaller --max-sources",
-		    options->max_sources);
+		    "the kernel has no memory for a table of %u sources and a policy of %u limits: give a smaller "
+		    "--max-sources or --max-limits",
+		    options->max_sources, limits_of(options) - 1);
 	if (rc == -EPERM)
 		return rl_error_set(
 		    err, RL_ERROR_KERNEL, EPERM,
@@ -229,6 +270,7 @@ int rl_skeleton_settle(const struct rl_xdp *skel, const struct rl_load_options *
 	    .seed = {options->seed[0], options->seed[1]},
 	    .store = options->store,
 	    .regions = options->store == RL_STORE_TABLE ? regions_of(options) : 0,
+	    .max_limits = limits_of(options),
 	};
 	__u32 only = 0;
 

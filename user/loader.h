@@ -17,10 +17,11 @@ struct rl_load_options {
 	__u32 max_sources;   /* that the store has room for */
 	__u64 seed[2];	     /* of the table's hash */
 	__u32 regions;	     /* of the table; 0: as many as max_sources takes */
+	__u32 max_limits;    /* slots, 0 included; 0: the default */
 };
 
 /* Options for a new state: a seed that nobody can guess. */
-int rl_load_options_new(enum rl_store store, __u32 max_sources, struct rl_load_options *out,
+int rl_load_options_new(enum rl_store store, __u32 max_sources, __u32 max_limits, struct rl_load_options *out,
 			struct rl_error *err);
 
 /* Options for a state that is there. */

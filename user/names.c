@@ -8,6 +8,7 @@
 
 #include "../bpf/rl_ref.h"
 #include "claims.h"
+#include "index.h"
 #include "limit.h"
 #include "policy_parts.h"
 #include "room.h"
@@ -76,10 +77,7 @@ int rl_names_leave(const struct rl_heads *heads, const struct rl_target *target,
 /* Is this general limit in reach? Slots that were given back have their last cell still. */
 static bool is_reached(const struct rl_heads *heads, const struct rl_limit *limit)
 {
-	__u32 slot;
-
-	return bpf_map_lookup_elem(heads->state->map[RL_MAP_POLICY], &limit->target.prefix, &slot) == 0 &&
-	       slot == limit->slot;
+	return rl_index_find(heads->state, &limit->target.prefix) == limit->slot;
 }
 
 /* Does a prefix belong to the tenant in this slot? */
@@ -116,11 +114,11 @@ static int named_enter(const struct rl_heads *heads, const struct rl_target *tar
 			rl_head_write(heads, limit->slot, rl_ref(cell));
 			return 0;
 		}
-		rl_claim_free(heads->state, RL_MAP_CELLS, cell);
+		rl_claim_free(heads, RL_MAP_CELLS, cell);
 		if (rl_names_leave(heads, target, &ignored))
 			return rc; /* the slot stays taken: the name may lead there still */
 	}
-	rl_claim_free(heads->state, RL_MAP_SLOTS, limit->slot);
+	rl_claim_free(heads, RL_MAP_SLOTS, limit->slot);
 	return rc;
 }
 
@@ -206,10 +204,10 @@ int rl_names_delete(const struct rl_heads *heads, const struct rl_target *target
 		return rc;
 	cell = rl_heads_cell(heads, limit.slot);
 	rl_head_write(heads, limit.slot, rl_ref(0));
-	rl_claim_free(heads->state, RL_MAP_CELLS, cell);
+	rl_claim_free(heads, RL_MAP_CELLS, cell);
 	rc = rl_names_leave(heads, target, err);
 	if (!rc)
-		rl_claim_free(heads->state, RL_MAP_SLOTS, limit.slot);
+		rl_claim_free(heads, RL_MAP_SLOTS, limit.slot);
 	return rc;
 }
 

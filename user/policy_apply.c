@@ -58,7 +58,7 @@ static void room_free(struct room *room)
 	free(room->cells.id);
 }
 
-static int places_find(const struct rl_state *state, struct places *places, __u32 from, struct rl_error *err)
+static int places_find(const struct rl_heads *heads, struct places *places, __u32 from, struct rl_error *err)
 {
 	int rc;
 
@@ -66,7 +66,7 @@ static int places_find(const struct rl_state *state, struct places *places, __u3
 	places->id = calloc(places->count + 1, sizeof(*places->id));
 	if (!places->at || !places->id)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
-	rc = rl_claims_find(state, places->map, from, places->count, places->at, &places->found, err);
+	rc = rl_claims_find(heads, places->map, from, places->count, places->at, &places->found, err);
 	return rc == -ENOSPC ? 0 : rc;
 }
 
@@ -100,9 +100,9 @@ static int room_find(const struct rl_heads *heads, const struct rl_diff *diff, s
 	room->cells = (struct places){.map = RL_MAP_CELLS,
 				      .count = diff->fates[RL_FATE_COMES] + diff->fates[RL_FATE_CHANGES]};
 	if (!rc)
-		rc = places_find(heads->state, &room->slots, meta.next_limit_id, err);
+		rc = places_find(heads, &room->slots, meta.next_limit_id, err);
 	if (!rc)
-		rc = places_find(heads->state, &room->cells, meta.next_limit_id, err);
+		rc = places_find(heads, &room->cells, meta.next_limit_id, err);
 	if (!rc && (missing(&room->slots) || missing(&room->cells)))
 		rc = refuse_room(heads, diff, room, err);
 	return rc;
@@ -127,15 +127,15 @@ static void room_share(struct rl_diff *diff, struct room *room, __u32 next_id)
 	}
 }
 
-static int places_claim(const struct rl_state *state, const struct places *places, struct rl_error *err)
+static void places_claim(const struct rl_heads *heads, const struct places *places)
 {
-	return rl_claims_write(state, places->map, places->at, places->id, places->count, err);
+	rl_claims_write(heads, places->map, places->at, places->id, places->count);
 }
 
-static void places_free(const struct rl_state *state, const struct places *places)
+static void places_free(const struct rl_heads *heads, const struct places *places)
 {
 	for (size_t i = 0; i < places->count; i++)
-		rl_claim_free(state, places->map, places->at[i]);
+		rl_claim_free(heads, places->map, places->at[i]);
 }
 
 static int room_claim(const struct rl_heads *heads, struct rl_diff *diff, struct room *room,
@@ -148,9 +148,11 @@ static int room_claim(const struct rl_heads *heads, struct rl_diff *diff, struct
 		return rc;
 	room_share(diff, room, next_id);
 	rc = rl_room_empty(heads, room->slots.at, room->slots.id, room->slots.count, err);
-	if (!rc)
-		rc = places_claim(heads->state, &room->slots, err);
-	return rc ? rc : places_claim(heads->state, &room->cells, err);
+	if (rc)
+		return rc;
+	places_claim(heads, &room->slots);
+	places_claim(heads, &room->cells);
+	return 0;
 }
 
 /* ---- cells ---- */
@@ -265,8 +267,8 @@ static int diff_make_true(const struct rl_heads *heads, struct rl_diff *diff, st
 	if (!rc) /* what the devices are called now is what the file means */
 		rc = rl_attached_rename(heads->state, err);
 	if (rc) {
-		places_free(heads->state, &room->slots);
-		places_free(heads->state, &room->cells);
+		places_free(heads, &room->slots);
+		places_free(heads, &room->cells);
 		return rc;
 	}
 	return stage(heads, diff, err);

@@ -2,7 +2,6 @@
 /* policy_read.c - the reading half of policy.h: all of the policy, or one limit. Takes no lock. */
 #include "policy.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "class.h"
 #include "cleanup.h"
 #include "heads.h"
+#include "index.h"
 #include "limit.h"
 #include "names.h"
 #include "policy_parts.h"
@@ -41,9 +41,9 @@ static int limits_add(struct limits *limits, const struct rl_limit *limit, struc
 
 static int read_prefixes(const struct rl_heads *heads, struct limits *limits, struct rl_error *err)
 {
-	RL_FREE struct rl_walk_prefix *entries = NULL;
+	RL_FREE struct rl_ranges_prefix *entries = NULL;
 	size_t count = 0;
-	int rc = rl_walk_prefixes(heads->state, &entries, &count, err);
+	int rc = rl_walk_prefixes(heads->state, RL_WALK_ORDERED, &entries, &count, err);
 
 	for (size_t i = 0; !rc && i < count; i++) {
 		struct rl_limit general, class;
@@ -158,10 +158,7 @@ bool rl_policy_slot(const struct rl_state *state, __u32 slot, struct rl_limit *o
 
 bool rl_policy_match(const struct rl_state *state, const struct rl_prefix *source, struct rl_limit *out)
 {
-	__u32 slot;
-
-	return bpf_map_lookup_elem(state->map[RL_MAP_POLICY], source, &slot) == 0 &&
-	       rl_policy_slot(state, slot, out);
+	return rl_policy_slot(state, rl_index_match(state, source), out);
 }
 
 __u32 rl_policy_device(const struct rl_state *state, const char *name)

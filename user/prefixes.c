@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "prefixes.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "claims.h"
 #include "class.h"
 #include "cleanup.h"
+#include "index.h"
 #include "limit.h"
 #include "names.h"
 #include "policy.h"
@@ -35,10 +35,7 @@ bool rl_prefixes_class(const struct rl_heads *heads, const struct rl_class_ref *
 
 bool rl_prefixes_find(const struct rl_heads *heads, const struct rl_prefix *prefix, struct rl_limit *out)
 {
-	__u32 slot;
-
-	return bpf_map_lookup_elem(heads->state->map[RL_MAP_POLICY], prefix, &slot) == 0 &&
-	       rl_prefixes_general(heads, slot, prefix, out);
+	return rl_prefixes_general(heads, rl_index_find(heads->state, prefix), prefix, out);
 }
 
 /* Heads that change at once, and what they change to. */
@@ -82,7 +79,7 @@ static int change_limit(struct change *change, const struct rl_heads *heads, con
 		return rc;
 	rc = change_add(change, &staged, err);
 	if (rc)
-		rl_claim_free(heads->state, RL_MAP_CELLS, staged.after);
+		rl_claim_free(heads, RL_MAP_CELLS, staged.after);
 	return rc;
 }
 
@@ -90,23 +87,16 @@ static int change_limit(struct change *change, const struct rl_heads *heads, con
 static void change_drop(const struct change *change, const struct rl_heads *heads)
 {
 	for (size_t i = 0; i < change->count; i++)
-		rl_claim_free(heads->state, RL_MAP_CELLS, change->staged[i].after);
+		rl_claim_free(heads, RL_MAP_CELLS, change->staged[i].after);
 }
 
 /* The general limit of the nearest prefix around this one, and its cell in force; 0 where there is none. */
 static __u32 around_find(const struct rl_heads *heads, const struct rl_prefix *prefix, struct rl_limit *out)
 {
-	struct rl_prefix wider = *prefix;
-	__u32 slot;
+	__u32 slot = rl_index_around(heads->state, prefix);
 
 	*out = (struct rl_limit){};
-	if (!wider.prefixlen)
-		return 0;
-	wider.prefixlen--;
-	if (bpf_map_lookup_elem(heads->state->map[RL_MAP_POLICY], &wider, &slot) ||
-	    !rl_heads_limit(heads, slot, out))
-		return 0;
-	return rl_heads_cell(heads, slot);
+	return rl_heads_limit(heads, slot, out) ? rl_heads_cell(heads, slot) : 0;
 }
 
 /* Into the policy, with a slot, an id and a cell of its own. around: the cell of the limit around it, or 0. */
@@ -121,7 +111,7 @@ static int prefix_enter(const struct rl_heads *heads, struct rl_limit *general, 
 	enters.slot = general->slot;
 	rc = rl_room_cell(heads, general, general->id, &enters.after, err);
 	if (rc) {
-		rl_claim_free(heads->state, RL_MAP_SLOTS, general->slot);
+		rl_claim_free(heads, RL_MAP_SLOTS, general->slot);
 		return rc;
 	}
 	return rl_stage_run(heads, &enters, 1, err);
@@ -190,15 +180,15 @@ static int general_enter_staged(const struct rl_heads *heads, struct succession 
 	enters.slot = next->new.slot;
 	rc = rl_room_cell(heads, &next->new, next->new.id, &enters.after, err);
 	if (rc) {
-		rl_claim_free(heads->state, RL_MAP_SLOTS, next->new.slot);
+		rl_claim_free(heads, RL_MAP_SLOTS, next->new.slot);
 		return rc;
 	}
 	rc = change_add(&change, &enters, err);
 	for (size_t i = 0; !rc && i < heirs->count; i++)
 		rc = change_add(&change, &heirs->staged[i], err);
 	if (rc) {
-		rl_claim_free(heads->state, RL_MAP_CELLS, enters.after);
-		rl_claim_free(heads->state, RL_MAP_SLOTS, next->new.slot);
+		rl_claim_free(heads, RL_MAP_CELLS, enters.after);
+		rl_claim_free(heads, RL_MAP_SLOTS, next->new.slot);
 		return rc;
 	}
 	heirs->count = 0; /* from here on they are given back with the rest */

@@ -30,10 +30,10 @@ static void reach_free(struct reach *reach)
 	free(reach->named);
 }
 
-static int reach_make(const struct rl_state *state, struct reach *out, struct rl_error *err)
+static int reach_make(const struct rl_heads *heads, struct reach *out, struct rl_error *err)
 {
-	out->slot_count = rl_claims_count(state, RL_MAP_SLOTS);
-	out->cell_count = rl_claims_count(state, RL_MAP_CELLS);
+	out->slot_count = rl_claims_count(heads, RL_MAP_SLOTS);
+	out->cell_count = rl_claims_count(heads, RL_MAP_CELLS);
 	out->slots = calloc(out->slot_count + 1, sizeof(*out->slots));
 	out->cells = calloc(out->cell_count + 1, sizeof(*out->cells));
 	out->named = calloc(out->slot_count + 1, sizeof(*out->named));
@@ -54,9 +54,9 @@ static void reach_add(struct reach *reach, const struct rl_heads *heads, __u32 s
 
 static int reach_prefixes(struct reach *reach, const struct rl_heads *heads, struct rl_error *err)
 {
-	RL_FREE struct rl_walk_prefix *entries = NULL;
+	RL_FREE struct rl_ranges_prefix *entries = NULL;
 	size_t count = 0;
-	int rc = rl_walk_prefixes(heads->state, &entries, &count, err);
+	int rc = rl_walk_prefixes(heads->state, RL_WALK_ANYHOW, &entries, &count, err);
 
 	for (size_t i = 0; i < count; i++) {
 		struct rl_limit limit, one;
@@ -96,17 +96,17 @@ static int reach_names(struct reach *reach, const struct rl_heads *heads, struct
 int rl_room_reclaim(const struct rl_heads *heads, struct rl_error *err)
 {
 	REACH struct reach reach = {};
-	int rc = reach_make(heads->state, &reach, err);
+	int rc = reach_make(heads, &reach, err);
 
 	if (!rc)
 		rc = reach_prefixes(&reach, heads, err);
 	if (!rc)
 		rc = reach_names(&reach, heads, err);
-	if (!rc)
-		rc = rl_claims_keep(heads->state, RL_MAP_SLOTS, reach.slots, reach.slot_count, err);
-	if (!rc)
-		rc = rl_claims_keep(heads->state, RL_MAP_CELLS, reach.cells, reach.cell_count, err);
-	return rc;
+	if (rc)
+		return rc;
+	rl_claims_keep(heads, RL_MAP_SLOTS, reach.slots, reach.slot_count);
+	rl_claims_keep(heads, RL_MAP_CELLS, reach.cells, reach.cell_count);
+	return 0;
 }
 
 /*
@@ -163,20 +163,20 @@ int rl_room_empty(const struct rl_heads *heads, const __u32 *slots, const __u32 
 int rl_room_slot(const struct rl_heads *heads, __u32 *id, __u32 *slot, struct rl_error *err)
 {
 	__u32 taken, at;
-	int rc = rl_id_take(heads->state, &taken, err);
+	int rc = rl_ids_take(heads->state, 1, &taken, err);
 
 	if (!rc)
-		rc = rl_claim_take(heads->state, RL_MAP_SLOTS, taken, taken, &at, err);
+		rc = rl_claim_take(heads, RL_MAP_SLOTS, taken, taken, &at, err);
 	if (rc == -ENOSPC)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOSPC,
-				    "the policy is full: %d limits; delete some with `rl-agent del-limit`, "
+				    "the policy is full: %u limits; delete some with `rl-agent del-limit`, "
 				    "or name wider prefixes",
-				    RL_MAX_LIMITS - 1);
+				    heads->map.entries - 1);
 	if (rc)
 		return rc;
 	rc = slot_empty(heads, taken, at, err);
 	if (rc) {
-		rl_claim_free(heads->state, RL_MAP_SLOTS, at);
+		rl_claim_free(heads, RL_MAP_SLOTS, at);
 		return rc;
 	}
 	*id = taken;
@@ -188,19 +188,19 @@ int rl_room_cell(const struct rl_heads *heads, const struct rl_limit *limit, __u
 		 struct rl_error *err)
 {
 	__u32 at;
-	int rc = rl_claim_take(heads->state, RL_MAP_CELLS, limit->id, from, &at, err);
+	int rc = rl_claim_take(heads, RL_MAP_CELLS, limit->id, from, &at, err);
 
 	if (rc == -ENOSPC)
 		return rl_error_set(
 		    err, RL_ERROR_KERNEL, ENOSPC,
-		    "the change touches more limits at once than there is room to prepare (%d for all, old and new): "
+		    "the change touches more limits at once than there is room to prepare (%u for all, old and new): "
 		    "delete some, or give the prefixes inside a tenant of their own first",
-		    RL_MAX_CELLS);
+		    RL_CELLS(heads->map.entries));
 	if (rc)
 		return rc;
 	if (bpf_map_update_elem(heads->state->map[RL_MAP_LIMITS], &at, limit, BPF_ANY)) {
 		rc = rl_error_set(err, RL_ERROR_KERNEL, errno, "can't write a limit: %s", strerror(errno));
-		rl_claim_free(heads->state, RL_MAP_CELLS, at);
+		rl_claim_free(heads, RL_MAP_CELLS, at);
 		return rc;
 	}
 	*cell = at;
@@ -213,8 +213,8 @@ void rl_room_free(const struct rl_heads *heads, __u32 slot)
 
 	/* A packet of an earlier epoch that is under way finds the limit still; to all others its buckets are nobody's. */
 	rl_head_write(heads, slot, rl_ref_staged(cell, 0, rl_heads_epoch(heads)));
-	rl_claim_free(heads->state, RL_MAP_CELLS, cell);
-	rl_claim_free(heads->state, RL_MAP_SLOTS, slot);
+	rl_claim_free(heads, RL_MAP_CELLS, cell);
+	rl_claim_free(heads, RL_MAP_SLOTS, slot);
 }
 
 int rl_room_replace(const struct rl_heads *heads, const struct rl_limit *limit, struct rl_error *err)
@@ -225,7 +225,7 @@ int rl_room_replace(const struct rl_heads *heads, const struct rl_limit *limit, 
 	if (rc)
 		return rc;
 	rl_head_write(heads, limit->slot, rl_ref(after));
-	rl_claim_free(heads->state, RL_MAP_CELLS, before);
+	rl_claim_free(heads, RL_MAP_CELLS, before);
 	return 0;
 }
 
@@ -238,7 +238,7 @@ int rl_room_place(const struct rl_heads *heads, struct rl_limit *limit, struct r
 		return rc;
 	rc = rl_room_cell(heads, limit, limit->id, &cell, err);
 	if (rc)
-		rl_claim_free(heads->state, RL_MAP_SLOTS, limit->slot);
+		rl_claim_free(heads, RL_MAP_SLOTS, limit->slot);
 	else
 		rl_head_write(heads, limit->slot, rl_ref(cell));
 	return rc;

@@ -55,7 +55,7 @@ static int limit_index_build(const struct rl_snapshot *snapshot, struct limit_in
 	const struct rl_limit_stats *limits = snapshot->limits;
 
 	for (size_t i = 0; i < snapshot->limit_count; i++)
-		if (limits[i].limit.slot < RL_MAX_LIMITS && limits[i].limit.slot >= out->slots)
+		if (limits[i].limit.slot < RL_MOST_LIMITS && limits[i].limit.slot >= out->slots)
 			out->slots = limits[i].limit.slot + 1;
 	out->by_id = calloc(snapshot->limit_count + 1, sizeof(*out->by_id));
 	out->by_slot = calloc(out->slots + 1, sizeof(*out->by_slot));

@@ -5,11 +5,11 @@
  *
  *     unfinished = 1       whoever finds it so calls rl_stage_mend first
  *     heads                staged: the present cell before the next epoch, the new one from it on
- *     trie                 new prefixes are inserted, each with a head that gives the limit around it until the epoch
+ *     index                new prefixes are entered, each with a head that gives the limit around it until the epoch
  *     names                new ones are entered, each for a head that gives none until the epoch
  *     epoch + 1            the change, by one store
  *     (grace period)       no packet is in the old epoch any more
- *     trie, names          deleted ones go, whose heads give the limit around them, or none, from the epoch on
+ *     index, names         deleted ones go, whose heads give the limit around them, or none, from the epoch on
  *     heads                settled, what lost is given back, with the classes that only it named
  *     unfinished = 0
  *

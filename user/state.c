@@ -32,7 +32,8 @@
 #define LOCK_TRIES   1000
 
 static const char *const map_names[] = {
-    [RL_MAP_POLICY] = "rl_policy",
+    [RL_MAP_RANGES] = "rl_ranges",
+    [RL_MAP_PREFIXES] = "rl_prefixes",
     [RL_MAP_HEADS] = "rl_heads",
     [RL_MAP_LIMITS] = "rl_limits",
     [RL_MAP_OWN] = "rl_own",
@@ -57,6 +58,14 @@ _Static_assert(sizeof(map_names) / sizeof(map_names[0]) == RL_MAPS, "a map witho
 const char *rl_map_name(enum rl_map map)
 {
 	return map_names[map];
+}
+
+__u32 rl_map_entries(const struct rl_state *state, enum rl_map map)
+{
+	struct bpf_map_info info = {};
+	__u32 length = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(state->map[map], &info, &length) ? 0 : info.max_entries;
 }
 
 int rl_possible_cpus(void)

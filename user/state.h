@@ -5,7 +5,7 @@
  *
  *   /sys/fs/bpf/rl-agent/            0700, root's; the lock (flock on this folder)
  *       <netns cookie>/              one folder a network namespace: two eth0 in two namespaces never meet
- *           policy sources own ...   the maps (enum rl_map)
+ *           heads limits own ...     the maps (enum rl_map)
  *           meta                     pinned last: a folder without it is unfinished, the next attach clears it
  *           device-<slot>            the link of the device in that slot of rl_devices (attached.h)
  *
@@ -25,7 +25,8 @@
 #define RL_PATH_LEN 128
 
 enum rl_map {
-	RL_MAP_POLICY,
+	RL_MAP_RANGES,
+	RL_MAP_PREFIXES,
 	RL_MAP_HEADS,
 	RL_MAP_LIMITS,
 	RL_MAP_OWN,
@@ -47,7 +48,7 @@ enum rl_map {
 	RL_MAPS,
 };
 
-/* The map's name in the BPF object ("rl_policy"). */
+/* The map's name in the BPF object ("rl_heads"). */
 const char *rl_map_name(enum rl_map map);
 
 struct rl_state {
@@ -114,6 +115,9 @@ void rl_state_tidy(void);
  * the base folder doesn't exist: -ENOENT and RL_ERROR_NOT_ATTACHED, or it is made if `create`.
  */
 int rl_state_lock(bool create, int *fd, struct rl_error *err);
+
+/* How many elements a map has room for; 0 where that can't be read. */
+__u32 rl_map_entries(const struct rl_state *state, enum rl_map map);
 
 /* How many values a per-CPU map's element has: possible CPUs, not those online. At least 1. */
 int rl_possible_cpus(void);

@@ -64,7 +64,7 @@ static int walk(const struct rl_state *state, enum rl_map map, size_t key_size, 
 	bool first = true;
 	int tries = 0;
 
-	while (out->count < 4UL * RL_MAX_LIMITS && tries < TRIES) {
+	while (out->count < 4UL * rl_map_entries(state, map) && tries < TRIES) {
 		__u32 count = CHUNK;
 		int rc = pairs_reserve(out, key_size, err);
 
@@ -87,7 +87,7 @@ static int walk(const struct rl_state *state, enum rl_map map, size_t key_size, 
 }
 
 /* Each kind of entry is a key with its slot behind it. */
-_Static_assert(offsetof(struct rl_walk_prefix, slot) == sizeof(struct rl_prefix),
+_Static_assert(offsetof(struct rl_ranges_prefix, slot) == sizeof(struct rl_prefix),
 	       "the slot is behind the key");
 _Static_assert(offsetof(struct rl_walk_name, slot) == sizeof(struct rl_target), "the slot is behind the key");
 
@@ -95,8 +95,8 @@ typedef int (*compare)(const void *, const void *);
 
 static int prefixes_compare(const void *a, const void *b)
 {
-	return rl_prefix_compare(&((const struct rl_walk_prefix *)a)->prefix,
-				 &((const struct rl_walk_prefix *)b)->prefix);
+	return rl_prefix_compare(&((const struct rl_ranges_prefix *)a)->prefix,
+				 &((const struct rl_ranges_prefix *)b)->prefix);
 }
 
 static int names_compare(const void *a, const void *b)
@@ -117,6 +117,7 @@ static size_t entries_order(char *entries, size_t count, size_t size, compare or
 	return kept;
 }
 
+/* order: NULL for none. */
 static int entries_read(const struct rl_state *state, enum rl_map map, size_t size, compare order, void **out,
 			size_t *count, struct rl_error *err)
 {
@@ -134,16 +135,17 @@ static int entries_read(const struct rl_state *state, enum rl_map map, size_t si
 		memcpy(entries + i * size, pairs.keys + i * key_size, key_size);
 		memcpy(entries + i * size + key_size, &pairs.slots[i], sizeof(pairs.slots[i]));
 	}
-	*count = entries_order(entries, pairs.count, size, order);
+	*count = order ? entries_order(entries, pairs.count, size, order) : pairs.count;
 	*out = RL_TAKE_PTR(entries);
 	return 0;
 }
 
-int rl_walk_prefixes(const struct rl_state *state, struct rl_walk_prefix **out, size_t *count,
-		     struct rl_error *err)
+int rl_walk_prefixes(const struct rl_state *state, enum rl_walk_order order, struct rl_ranges_prefix **out,
+		     size_t *count, struct rl_error *err)
 {
 	void *entries = NULL;
-	int rc = entries_read(state, RL_MAP_POLICY, sizeof(**out), prefixes_compare, &entries, count, err);
+	int rc = entries_read(state, RL_MAP_PREFIXES, sizeof(**out),
+			      order == RL_WALK_ORDERED ? prefixes_compare : NULL, &entries, count, err);
 
 	if (!rc)
 		*out = entries;

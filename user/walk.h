@@ -1,26 +1,27 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * walk.h - all keys of rl_policy and of rl_names with their slots, in order. Needs no lock: what others change meanwhile is
+ * walk.h - all keys of rl_prefixes and of rl_names with their slots, in order. Needs no lock: what others change meanwhile is
  * there or not, once.
  */
 #ifndef RL_WALK_H
 #define RL_WALK_H
 
+#include "ranges.h"
 #include "state.h"
-
-struct rl_walk_prefix {
-	struct rl_prefix prefix;
-	__u32 slot;
-};
 
 struct rl_walk_name {
 	struct rl_target target;
 	__u32 slot;
 };
 
-/* *out is allocated; the caller frees it. In the order of rl_prefix_compare and rl_target_compare. */
-int rl_walk_prefixes(const struct rl_state *state, struct rl_walk_prefix **out, size_t *count,
-		     struct rl_error *err);
+enum rl_walk_order {
+	RL_WALK_ORDERED, /* as by rl_prefix_compare */
+	RL_WALK_ANYHOW,	 /* faster, and only under the lock: what others change might come twice */
+};
+
+/* *out is allocated; the caller frees it. Names come in the order of rl_target_compare. */
+int rl_walk_prefixes(const struct rl_state *state, enum rl_walk_order order, struct rl_ranges_prefix **out,
+		     size_t *count, struct rl_error *err);
 int rl_walk_names(const struct rl_state *state, struct rl_walk_name **out, size_t *count,
 		  struct rl_error *err);
 

@@ -16,7 +16,7 @@
 #include "../../user/units.h"
 #include "../../user/view.h"
 
-#define ALL (RL_MAX_LIMITS - 1) /* slot 0 is nobody's */
+#define ALL (RL_DEFAULT_LIMITS - 1) /* slot 0 is nobody's */
 
 /* Limit i, from 1 on, is of a /24 or a /48 in turn, and its burst tells it from its neighbours. */
 static __u8 family_of(__u32 i)

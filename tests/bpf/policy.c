@@ -1118,7 +1118,7 @@ Test(policy, as_many_limits_as_there_can_be_are_read_in_a_moment)
 	size_t count;
 	double start, filling, reading;
 	/* All of them take a quarter of a minute to set. */
-	__u32 slots = getenv("RL_LONG") ? RL_MAX_LIMITS : RL_MAX_LIMITS / 4;
+	__u32 slots = getenv("RL_LONG") ? RL_DEFAULT_LIMITS : RL_DEFAULT_LIMITS / 4;
 
 	maps_end();
 	maps_make(slots, slots + 4096);
@@ -1137,7 +1137,7 @@ Test(policy, as_many_limits_as_there_can_be_are_read_in_a_moment)
 	reading = seconds() - start;
 	cr_expect_eq(count, slots - 1);
 	cr_log_info("%zu limits set in %.2f s, read in %.3f s", count, filling, reading);
-	cr_expect_lt(reading, 0.3 * slots / RL_MAX_LIMITS + 0.02, "read in %.3f s", reading);
+	cr_expect_lt(reading, 0.3 * slots / RL_DEFAULT_LIMITS + 0.02, "read in %.3f s", reading);
 	target = target_of("192.0.2.1");
 	cr_expect_eq(rl_policy_set(&maps, &target, &terms, now, &err), -ENOSPC);
 	set("10.0.0.5", "2kpps");
