@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "clock.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,8 +34,13 @@ static int64_t namespace_offset(void)
 
 __u64 rl_clock_ns(void)
 {
+	static _Thread_local bool known; /* no process changes its own time namespace */
+	static _Thread_local int64_t offset;
 	struct timespec now;
 
+	if (!known)
+		offset = namespace_offset();
+	known = true;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (__u64)(now.tv_sec * NS_PER_SECOND + now.tv_nsec - namespace_offset());
+	return (__u64)(now.tv_sec * NS_PER_SECOND + now.tv_nsec - offset);
 }

@@ -15,6 +15,7 @@ void rl_heads_close(struct rl_heads *heads)
 	rl_mapping_close(&heads->cells);
 	rl_mapping_close(&heads->slots);
 	rl_mapping_close(&heads->claims);
+	rl_mapping_close(&heads->own);
 }
 
 int rl_heads_open(const struct rl_state *state, enum rl_heads_use use, struct rl_heads *out,
@@ -34,6 +35,8 @@ int rl_heads_open(const struct rl_state *state, enum rl_heads_use use, struct rl
 		rc = rl_mapping_open(state, RL_MAP_SLOTS, sizeof(struct rl_claim), true, &out->slots, err);
 	if (!rc && writable)
 		rc = rl_mapping_open(state, RL_MAP_CELLS, sizeof(struct rl_claim), true, &out->claims, err);
+	if (!rc && use == RL_HEADS_REWRITE)
+		rc = rl_mapping_open(state, RL_MAP_OWN, sizeof(struct rl_source), true, &out->own, err);
 	if (rc)
 		rl_heads_close(out);
 	return rc;

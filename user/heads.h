@@ -14,6 +14,7 @@ struct rl_heads {
 	struct rl_mapping cells;    /* of rl_limits; mapped for SCAN and REWRITE, it is large */
 	struct rl_mapping slots;    /* of rl_slots; mapped for WRITE and REWRITE (claims.h) */
 	struct rl_mapping claims;   /* of rl_cells; likewise */
+	struct rl_mapping own;	    /* of rl_own; mapped for REWRITE */
 };
 
 #define RL_HEADS __attribute__((cleanup(rl_heads_close)))

@@ -5,11 +5,9 @@
 #include <errno.h>
 #include <string.h>
 
-#include "batch.h"
+#include "../bpf/rl_ref.h"
 #include "claims.h"
 #include "cleanup.h"
-#include "prefix.h"
-#include "walk.h"
 
 void rl_index_close(struct rl_index *index)
 {
@@ -125,25 +123,42 @@ int rl_index_leave(const struct rl_index *index, const struct rl_prefix *prefix,
 	return rc;
 }
 
-/* The ranges of all that is in rl_prefixes, but for those that are about to go. */
+/* The prefix whose slot this is, in force or about to be; NULL: none. */
+static const struct rl_prefix *slot_prefix(const struct rl_heads *heads, __u32 slot, struct rl_limit *room)
+{
+	__u32 id = rl_claim_read(heads, RL_MAP_SLOTS, slot).id;
+	__u64 ref = id ? rl_head_read(heads, slot) : 0;
+	const struct rl_limit *limit;
+
+	for (int i = 0; i < 2; i++) {
+		limit = rl_cell_at(heads, i ? rl_ref_before(ref) : rl_ref_after(ref), room);
+		if (limit && limit->id == id && limit->level == RL_LEVEL_SOURCE)
+			return &limit->target.prefix;
+	}
+	return NULL;
+}
+
+/* The ranges of all prefixes, but for those that are about to go. */
 static int rebuild(const struct rl_index *index, const struct rl_ranges_prefix *leaving, size_t count,
 		   struct rl_error *err)
 {
-	RL_FREE bool *leaves = calloc(index->heads->map.entries + 1, sizeof(*leaves)); /* by slot */
-	RL_FREE struct rl_ranges_prefix *prefixes = NULL;
-	size_t all = 0, stay = 0;
-	int rc = rl_walk_prefixes(index->heads->state, RL_WALK_ANYHOW, &prefixes, &all, err);
+	__u32 slots = index->heads->map.entries;
+	RL_FREE bool *leaves = calloc(slots, sizeof(*leaves));
+	RL_FREE struct rl_ranges_prefix *prefixes = calloc(slots, sizeof(*prefixes));
+	size_t stay = 0;
+	int rc;
 
-	if (rc)
-		return rc;
-	if (!leaves)
+	if (!leaves || !prefixes)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
 	for (size_t i = 0; i < count; i++)
-		if (leaving[i].slot < index->heads->map.entries)
-			leaves[leaving[i].slot] = true;
-	for (size_t i = 0; i < all; i++)
-		if (prefixes[i].slot < index->heads->map.entries && !leaves[prefixes[i].slot])
-			prefixes[stay++] = prefixes[i];
+		leaves[leaving[i].slot] = true;
+	for (__u32 slot = 1; slot < slots; slot++) {
+		struct rl_limit room;
+		const struct rl_prefix *prefix = leaves[slot] ? NULL : slot_prefix(index->heads, slot, &room);
+
+		if (prefix)
+			prefixes[stay++] = (struct rl_ranges_prefix){.prefix = *prefix, .slot = slot};
+	}
 	rc = rl_grace_wait(err);
 	return rc ? rc : rl_ranges_build(&index->ranges, prefixes, stay, err);
 }

@@ -43,7 +43,7 @@ static int read_prefixes(const struct rl_heads *heads, struct limits *limits, st
 {
 	RL_FREE struct rl_ranges_prefix *entries = NULL;
 	size_t count = 0;
-	int rc = rl_walk_prefixes(heads->state, RL_WALK_ORDERED, &entries, &count, err);
+	int rc = rl_walk_prefixes(heads->state, &entries, &count, err);
 
 	for (size_t i = 0; !rc && i < count; i++) {
 		struct rl_limit general, class;

@@ -56,7 +56,7 @@ static int reach_prefixes(struct reach *reach, const struct rl_heads *heads, str
 {
 	RL_FREE struct rl_ranges_prefix *entries = NULL;
 	size_t count = 0;
-	int rc = rl_walk_prefixes(heads->state, RL_WALK_ANYHOW, &entries, &count, err);
+	int rc = rl_walk_prefixes(heads->state, &entries, &count, err);
 
 	for (size_t i = 0; i < count; i++) {
 		struct rl_limit limit, one;
@@ -144,20 +144,43 @@ static int counts_zero(const struct rl_heads *heads, const __u32 *slots, size_t 
 	return rc;
 }
 
+/* Nobody had the slot before: its counts are zero still. */
+static bool slot_is_virgin(const struct rl_heads *heads, __u32 slot)
+{
+	return !((const struct rl_source *)heads->own.base)[slot].key;
+}
+
+/* Those of them that were somebody's. *out is allocated; the caller frees it. */
+static int slots_used(const struct rl_heads *heads, const __u32 *slots, size_t count, __u32 **out,
+		      size_t *found, struct rl_error *err)
+{
+	*out = calloc(count + 1, sizeof(**out));
+	*found = 0;
+	if (!*out)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	for (size_t i = 0; i < count; i++)
+		if (!slot_is_virgin(heads, slots[i]))
+			(*out)[(*found)++] = slots[i];
+	return 0;
+}
+
 int rl_room_empty(const struct rl_heads *heads, const __u32 *slots, const __u32 *ids, size_t count,
 		  struct rl_error *err)
 {
-	RL_FREE struct rl_source *fresh = calloc(count + 1, sizeof(*fresh));
-	int rc;
+	RL_FREE __u32 *used = NULL;
+	size_t found;
+	int rc = slots_used(heads, slots, count, &used, &found, err);
 
-	if (!fresh)
-		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; !rc && i < found; i++)
+		rl_head_write(heads, used[i], rl_ref(0));
+	if (!rc)
+		rc = counts_zero(heads, used, found, err);
+	/* The counts before the key: killed in between, they are zeroed again. */
+	for (size_t i = 0; !rc && i < count; i++) {
 		rl_head_write(heads, slots[i], rl_ref(0));
-		fresh[i].key = ids[i];
+		((struct rl_source *)heads->own.base)[slots[i]] = (struct rl_source){.key = ids[i]};
 	}
-	rc = rl_batch_write(heads->state, RL_MAP_OWN, slots, fresh, sizeof(*fresh), count, err);
-	return rc ? rc : counts_zero(heads, slots, count, err);
+	return rc;
 }
 
 int rl_room_slot(const struct rl_heads *heads, __u32 *id, __u32 *slot, struct rl_error *err)

@@ -117,7 +117,6 @@ static size_t entries_order(char *entries, size_t count, size_t size, compare or
 	return kept;
 }
 
-/* order: NULL for none. */
 static int entries_read(const struct rl_state *state, enum rl_map map, size_t size, compare order, void **out,
 			size_t *count, struct rl_error *err)
 {
@@ -135,17 +134,16 @@ static int entries_read(const struct rl_state *state, enum rl_map map, size_t si
 		memcpy(entries + i * size, pairs.keys + i * key_size, key_size);
 		memcpy(entries + i * size + key_size, &pairs.slots[i], sizeof(pairs.slots[i]));
 	}
-	*count = order ? entries_order(entries, pairs.count, size, order) : pairs.count;
+	*count = entries_order(entries, pairs.count, size, order);
 	*out = RL_TAKE_PTR(entries);
 	return 0;
 }
 
-int rl_walk_prefixes(const struct rl_state *state, enum rl_walk_order order, struct rl_ranges_prefix **out,
-		     size_t *count, struct rl_error *err)
+int rl_walk_prefixes(const struct rl_state *state, struct rl_ranges_prefix **out, size_t *count,
+		     struct rl_error *err)
 {
 	void *entries = NULL;
-	int rc = entries_read(state, RL_MAP_PREFIXES, sizeof(**out),
-			      order == RL_WALK_ORDERED ? prefixes_compare : NULL, &entries, count, err);
+	int rc = entries_read(state, RL_MAP_PREFIXES, sizeof(**out), prefixes_compare, &entries, count, err);
 
 	if (!rc)
 		*out = entries;

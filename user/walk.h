@@ -14,14 +14,9 @@ struct rl_walk_name {
 	__u32 slot;
 };
 
-enum rl_walk_order {
-	RL_WALK_ORDERED, /* as by rl_prefix_compare */
-	RL_WALK_ANYHOW,	 /* faster, and only under the lock: what others change might come twice */
-};
-
-/* *out is allocated; the caller frees it. Names come in the order of rl_target_compare. */
-int rl_walk_prefixes(const struct rl_state *state, enum rl_walk_order order, struct rl_ranges_prefix **out,
-		     size_t *count, struct rl_error *err);
+/* *out is allocated; the caller frees it. In the order of rl_prefix_compare and rl_target_compare. */
+int rl_walk_prefixes(const struct rl_state *state, struct rl_ranges_prefix **out, size_t *count,
+		     struct rl_error *err);
 int rl_walk_names(const struct rl_state *state, struct rl_walk_name **out, size_t *count,
 		  struct rl_error *err);
 
