@@ -6,13 +6,12 @@
 #include <string.h>
 
 #include "class.h"
+#include "large.h"
 #include "limit.h"
 #include "target.h"
 
 static const struct rl_class whole;
 static const struct rl_terms unsaid = RL_TERMS_INIT;
-
-#define RANK_NEW (1ULL << 32) /* behind all that are in force */
 
 static bool is_general(const struct rl_step *step)
 {
@@ -24,126 +23,188 @@ static bool is_class(const struct rl_step *step)
 	return rl_class_is_set(step->class);
 }
 
+/* ---- the tenants that lines name ---- */
+
+static int tenants_compare(const void *a, const void *b)
+{
+	const struct rl_diff_tenant *one = a, *other = b;
+
+	return memcmp(one->target.name, other->target.name, sizeof(one->target.name));
+}
+
+static size_t phrases_count(const struct rl_policy_file *file)
+{
+	size_t count = 0;
+
+	for (const struct rl_phrase *phrase = file->phrases.last; phrase; phrase = phrase->before)
+		count++;
+	return count;
+}
+
+/* Each once. */
+static void tenants_fold(struct rl_diff *diff)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < diff->tenant_count; i++)
+		if (!kept || tenants_compare(&diff->tenants[kept - 1], &diff->tenants[i]) != 0)
+			diff->tenants[kept++] = diff->tenants[i];
+	diff->tenant_count = kept;
+}
+
+static int tenants_make(struct rl_diff *diff, const struct rl_policy_file *file, struct rl_error *err)
+{
+	diff->tenants = calloc(phrases_count(file) + 1, sizeof(*diff->tenants));
+	if (!diff->tenants)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	for (const struct rl_phrase *phrase = file->phrases.last; phrase; phrase = phrase->before) {
+		struct rl_target *target = &diff->tenants[diff->tenant_count].target;
+
+		if (!phrase->terms.tenant[0])
+			continue;
+		*target = (struct rl_target){.kind = RL_TARGET_TENANT};
+		memcpy(target->name, phrase->terms.tenant, sizeof(target->name));
+		diff->tenant_count++;
+	}
+	qsort(diff->tenants, diff->tenant_count, sizeof(*diff->tenants), tenants_compare);
+	tenants_fold(diff);
+	return 0;
+}
+
+static struct rl_step *tenant_find(const struct rl_diff *diff, const char *name)
+{
+	struct rl_diff_tenant key;
+	const struct rl_diff_tenant *found;
+
+	memcpy(key.target.name, name, sizeof(key.target.name));
+	found = bsearch(&key, diff->tenants, diff->tenant_count, sizeof(key), tenants_compare);
+	return found ? found->step : NULL;
+}
+
 /* ---- both policies as steps ---- */
+
+/* What has not become steps yet of three lists that are in order of their targets. */
+struct merge {
+	const struct rl_limit *old;
+	const struct rl_policy_line *line;
+	struct rl_diff_tenant *tenant;
+	size_t olds, lines, tenants; /* so many */
+};
+
+static const struct rl_target *old_target(const struct merge *rest)
+{
+	return rest->olds ? &rest->old->target : NULL;
+}
+
+static const struct rl_target *line_target(const struct merge *rest)
+{
+	return rest->lines ? &rest->line->target : NULL;
+}
+
+static const struct rl_target *tenant_target(const struct merge *rest)
+{
+	return rest->tenants ? &rest->tenant->target : NULL;
+}
+
+/* Of two targets, NULL for none. */
+static const struct rl_target *earlier(const struct rl_target *a, const struct rl_target *b)
+{
+	if (!a || !b)
+		return a ? a : b;
+	return rl_target_compare(b, a) < 0 ? b : a;
+}
+
+static bool is_same(const struct rl_target *at, const struct rl_target *target)
+{
+	return at && (at == target || !rl_target_compare(at, target));
+}
 
 static struct rl_step *step_add(struct rl_diff *diff, const struct rl_target *target,
 				const struct rl_class *class)
 {
 	struct rl_step *step = &diff->steps[diff->count++];
 
-	*step = (struct rl_step){
-	    .target = target, .class = class, .slot = RL_SLOT_UNCLAIMED, .cell = 0, .rank = RANK_NEW};
+	*step = (struct rl_step){.target = target, .class = class, .slot = RL_SLOT_UNCLAIMED};
 	return step;
 }
 
-static void old_add(struct rl_diff *diff, const struct rl_limit *old, size_t count)
+static void old_take(struct merge *rest, struct rl_step *step)
 {
-	for (size_t i = 0; i < count; i++) {
-		struct rl_step *step = step_add(diff, &old[i].target, &old[i].terms.class);
-
-		step->old = &old[i];
-		step->id = old[i].id;
-		step->slot = old[i].slot;
-		step->rank = i;
-	}
+	step->old = rest->old;
+	step->id = rest->old->id;
+	step->slot = rest->old->slot;
+	rest->old++;
+	rest->olds--;
 }
 
-static void tenant_add(struct rl_diff *diff, struct rl_target *tenant, const char *name)
+static void line_take(struct merge *rest, struct rl_step *step)
 {
-	*tenant = (struct rl_target){.kind = RL_TARGET_TENANT};
-	memcpy(tenant->name, name, sizeof(tenant->name));
-	step_add(diff, tenant, &whole)->wanted = true;
-}
-
-/* A line's limit, and what has to be there for it. Lines that follow each other often want the same. */
-static void line_add(struct rl_diff *diff, const struct rl_policy_line *line,
-		     const struct rl_policy_line *last, size_t *tenants)
-{
-	struct rl_step *step = step_add(diff, &line->target, &line->terms.class);
-	const char *tenant = line->terms.tenant;
-
-	step->line = line;
+	step->line = rest->line++;
 	step->wanted = true;
-	step->rank = RANK_NEW + line->number;
-	if (is_class(step) && !(last && !rl_target_compare(&last->target, &line->target)))
-		step_add(diff, &line->target, &whole)->wanted = true;
-	if (*tenant && !(last && !memcmp(last->terms.tenant, tenant, RL_TENANT_LEN)))
-		tenant_add(diff, &diff->tenants[(*tenants)++], tenant);
+	rest->lines--;
 }
 
-static int steps_compare(const void *a, const void *b)
+static void tenant_take(struct merge *rest, struct rl_step *step)
 {
-	const struct rl_step *one = a, *other = b;
-	int order = rl_target_compare(one->target, other->target);
-
-	return order ? order : memcmp(one->class, other->class, sizeof(*one->class));
+	rest->tenant->step = step;
+	step->wanted = true;
+	rest->tenant++;
+	rest->tenants--;
 }
 
-/* Of several about one limit, one that knows all. */
-static void steps_fold(struct rl_diff *diff)
+/* A target's limit as a whole. It is wanted also for its classes, and for those who name it. */
+static struct rl_step *general_merge(struct rl_diff *diff, struct merge *rest, const struct rl_target *target)
 {
-	size_t kept = 0;
+	struct rl_step *step = step_add(diff, target, &whole);
 
-	for (size_t i = 0; i < diff->count; i++) {
-		struct rl_step *step = &diff->steps[i], *last = kept ? &diff->steps[kept - 1] : NULL;
-
-		if (!last || steps_compare(last, step) != 0) {
-			diff->steps[kept++] = *step;
-			continue;
-		}
-		last->wanted |= step->wanted;
-		if (step->line)
-			last->line = step->line;
-		if (step->rank < last->rank)
-			last->rank = step->rank;
-		if (step->old) {
-			last->old = step->old;
-			last->id = step->id;
-			last->slot = step->slot;
-		}
+	if (is_same(old_target(rest), target) && !rl_class_is_set(&rest->old->terms.class))
+		old_take(rest, step);
+	if (is_same(line_target(rest), target)) {
+		step->wanted = true;
+		if (!rl_class_is_set(&rest->line->terms->class))
+			line_take(rest, step);
 	}
-	diff->count = kept;
+	if (is_same(tenant_target(rest), target))
+		tenant_take(rest, step);
+	return step;
 }
 
-static int ranks_compare(const void *a, const void *b)
+/* The step of this class among those behind the general one; made where there is none. */
+static struct rl_step *class_step(struct rl_diff *diff, const struct rl_step *general,
+				  const struct rl_class *class)
 {
-	const struct rl_step *one = a, *other = b;
-
-	return (one->rank > other->rank) - (one->rank < other->rank);
+	for (struct rl_step *step = diff->steps + diff->count - 1; step > general; step--)
+		if (!memcmp(step->class, class, sizeof(*class)))
+			return step;
+	return step_add(diff, general->target, class);
 }
 
-/* The steps of each prefix's classes in the order that its limit names them. */
-static void classes_order(struct rl_diff *diff)
+static void classes_merge(struct rl_diff *diff, struct merge *rest, struct rl_step *general)
 {
-	struct rl_step *end = diff->steps + diff->count, *next;
-
-	for (struct rl_step *step = diff->steps; step < end; step = next) {
-		next = step + 1;
-		if (!is_general(step))
-			continue;
-		while (next < end && is_class(next) && !rl_target_compare(next->target, step->target))
-			next++;
-		step->classes = (size_t)(next - step) - 1;
-		qsort(step + 1, step->classes, sizeof(*step), ranks_compare);
-	}
+	while (is_same(old_target(rest), general->target))
+		old_take(rest, class_step(diff, general, &rest->old->terms.class));
+	while (is_same(line_target(rest), general->target))
+		line_take(rest, class_step(diff, general, &rest->line->terms->class));
+	general->classes = (__u8)(diff->steps + diff->count - 1 - general);
 }
 
 static int steps_make(struct rl_diff *diff, const struct rl_limit *old, size_t count,
 		      const struct rl_policy_file *file, struct rl_error *err)
 {
-	size_t tenants = 0;
+	struct merge rest = {.old = old, .olds = count, .line = file->lines, .lines = file->count};
+	const struct rl_target *target;
+	int rc = tenants_make(diff, file, err);
 
-	/* Of each line its limit, its prefix's and its tenant's. */
-	diff->steps = calloc(count + 3 * file->count + 1, sizeof(*diff->steps));
-	diff->tenants = calloc(file->count + 1, sizeof(*diff->tenants));
-	if (!diff->steps || !diff->tenants)
+	if (rc)
+		return rc;
+	/* Of each line its limit and its prefix's. What isn't needed is never touched. */
+	diff->steps = rl_large_alloc(count + 2 * file->count + diff->tenant_count + 1, sizeof(*diff->steps));
+	if (!diff->steps)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
-	old_add(diff, old, count);
-	for (size_t i = 0; i < file->count; i++)
-		line_add(diff, &file->lines[i], i ? &file->lines[i - 1] : NULL, &tenants);
-	qsort(diff->steps, diff->count, sizeof(*diff->steps), steps_compare);
-	steps_fold(diff);
-	classes_order(diff);
+	rest.tenant = diff->tenants;
+	rest.tenants = diff->tenant_count;
+	while ((target = earlier(earlier(old_target(&rest), line_target(&rest)), tenant_target(&rest))))
+		classes_merge(diff, &rest, general_merge(diff, &rest, target));
 	return 0;
 }
 
@@ -155,15 +216,6 @@ struct nest {
 	struct rl_step *old, *wanted; /* the nearest that is so, itself included */
 	struct rl_step *tenant;	      /* of the nearest that is wanted */
 };
-
-static struct rl_step *tenant_find(const struct rl_diff *diff, const char *name)
-{
-	struct rl_target target = {.kind = RL_TARGET_TENANT};
-	const struct rl_step key = {.target = &target, .class = &whole};
-
-	memcpy(target.name, name, sizeof(target.name));
-	return bsearch(&key, diff->steps, diff->count, sizeof(key), steps_compare);
-}
 
 /* What the step is inside of is `around`; itself is then what others are inside of. */
 static struct nest prefix_nest(const struct rl_diff *diff, struct rl_step *step, const struct nest *around)
@@ -178,8 +230,8 @@ static struct nest prefix_nest(const struct rl_diff *diff, struct rl_step *step,
 	if (!step->wanted)
 		return nest;
 	nest.wanted = step;
-	if (step->line && step->line->terms.tenant[0])
-		nest.tenant = tenant_find(diff, step->line->terms.tenant);
+	if (step->line && step->line->terms->tenant[0])
+		nest.tenant = tenant_find(diff, step->line->terms->tenant);
 	step->tenant = nest.tenant;
 	return nest;
 }
@@ -218,19 +270,17 @@ int rl_diff_limit(const struct rl_diff *diff, const struct rl_step *step, const 
 		  struct rl_limit *out, struct rl_error *err)
 {
 	const struct rl_policy_line *line = step->line;
-	struct rl_limit limit;
-	int rc = rl_limit_compute(step->target, line ? &line->terms : &unsaid, step->old, step->id,
-				  step->slot, diff->now, &limit, err);
+	int rc = rl_limit_compute(step->target, line ? line->terms : &unsaid, step->old, step->id, step->slot,
+				  diff->now, out, err);
 
 	if (rc)
 		return line ? rl_policy_line_error(diff->name, line->number, rc, err) : rc;
 	if (is_general(step)) {
-		limit.tenant = step->tenant ? step->tenant->slot : 0;
-		classes_name(step, &limit);
+		out->tenant = step->tenant ? step->tenant->slot : 0;
+		classes_name(step, out);
 	}
 	if (general)
-		rl_limit_follow(&limit, general);
-	*out = limit;
+		rl_limit_follow(out, general);
 	return 0;
 }
 
@@ -253,6 +303,20 @@ static int fate_find(const struct rl_diff *diff, struct rl_step *step, const str
 	return step->fate == RL_FATE_STAYS ? change_find(diff, step, general, err) : 0;
 }
 
+/* What is told of it. */
+static void step_count(const struct rl_step *step, struct rl_diff_counts *said)
+{
+	bool was = step->old && rl_limit_says(step->old), is = step->line != NULL;
+
+	said->limits += is;
+	said->come += is && !was;
+	said->gone += was && !is;
+	if (was && is && memcmp(&step->old->terms, step->line->terms, sizeof(*step->line->terms)) != 0)
+		said->changed++;
+	else if (was && is)
+		said->same++;
+}
+
 static int fates_find(struct rl_diff *diff, struct rl_error *err)
 {
 	struct rl_limit general;
@@ -266,29 +330,9 @@ static int fates_find(struct rl_diff *diff, struct rl_error *err)
 		if (!rc)
 			rc = fate_find(diff, step, is_class(step) && step->wanted ? &general : NULL, err);
 		diff->fates[step->fate]++;
+		step_count(step, &diff->said);
 	}
 	return rc;
-}
-
-/* ---- what is told of it ---- */
-
-static void steps_count(struct rl_diff *diff)
-{
-	struct rl_diff_counts *said = &diff->said;
-
-	for (size_t i = 0; i < diff->count; i++) {
-		const struct rl_step *step = &diff->steps[i];
-		bool was = step->old && rl_limit_says(step->old), is = step->line != NULL;
-
-		said->limits += is;
-		said->come += is && !was;
-		said->gone += was && !is;
-		if (was && is &&
-		    memcmp(&step->old->terms, &step->line->terms, sizeof(step->line->terms)) != 0)
-			said->changed++;
-		else if (was && is)
-			said->same++;
-	}
 }
 
 int rl_diff_make(const struct rl_limit *old, size_t count, const struct rl_policy_file *file, __u64 now,
@@ -305,7 +349,6 @@ int rl_diff_make(const struct rl_limit *old, size_t count, const struct rl_polic
 		rl_diff_free(&diff);
 		return rc;
 	}
-	steps_count(&diff);
 	*out = diff;
 	return 0;
 }

@@ -7,8 +7,8 @@
  * a limit without a rate, and so has a prefix of which only classes are said; a prefix without a tenant has that of the
  * nearest prefix around it. All of it as set-limit would have made it, whatever the order.
  *
- * Steps are in the order of rl_target_compare, a prefix's general limit first and then its classes: made by sorting both
- * policies together and walking once.
+ * Steps are in the order of rl_target_compare, a prefix's general limit first and then its classes as they are, then as the
+ * file names them. Both policies are in this order, so that one walk along both makes them.
  */
 #ifndef RL_DIFF_H
 #define RL_DIFF_H
@@ -27,12 +27,11 @@ struct rl_step {
 	const struct rl_class *class;	   /* not set: of the target as a whole */
 	const struct rl_limit *old;	   /* in force; NULL: none */
 	const struct rl_policy_line *line; /* what the file says; NULL: nothing */
-	bool wanted; /* it is in the new policy, by its line or by what follows from others */
 	enum rl_fate fate;
+	bool wanted;	/* it is in the new policy, by its line or by what follows from others */
+	__u8 classes;	/* of a general limit: steps behind it that are of its classes */
 	__u32 id, slot; /* of what comes: claimed by who makes it, until then 0 and RL_SLOT_UNCLAIMED */
 	__u32 cell;	/* in force afterwards; likewise, also of what changes */
-	__u64 rank;	/* among a prefix's classes: as they are, then as the file names them */
-	size_t classes; /* of a general limit: steps behind it that are of its classes */
 	/* Of a prefix: its tenant, said or inherited, and the nearest prefix around it in the old policy and in the new one. */
 	struct rl_step *tenant, *around_old, *around_new;
 };
@@ -42,14 +41,21 @@ struct rl_diff_counts {
 	size_t limits, come, changed, gone, same; /* limits = come + changed + same */
 };
 
+/* A tenant that lines name. */
+struct rl_diff_tenant {
+	struct rl_target target;
+	struct rl_step *step;
+};
+
 struct rl_diff {
 	struct rl_step *steps;
 	size_t count;
 	size_t fates[RL_FATES]; /* steps of each */
 	struct rl_diff_counts said;
 	__u64 now;
-	const char *name;	   /* of the file, for errors */
-	struct rl_target *tenants; /* that lines name */
+	const char *name;		/* of the file, for errors */
+	struct rl_diff_tenant *tenants; /* in order */
+	size_t tenant_count;
 };
 
 #define RL_DIFF __attribute__((cleanup(rl_diff_free)))

@@ -61,9 +61,11 @@ static __u64 larger(__u64 a, __u64 b)
 	return a > b ? a : b;
 }
 
+/* Most fit in 64 bits, where the processor divides; libgcc takes several times as long. */
 static u128 divide_up(u128 a, u128 b)
 {
-	return (a + b - 1) / b;
+	a += b - 1;
+	return a >> 64 || b >> 64 ? a / b : (__u64)a / (__u64)b;
 }
 
 /*
@@ -110,21 +112,27 @@ static int compute_rate(__u64 tokens, __u64 per_seconds, __u64 smallest, struct 
 	return 0;
 }
 
+static int compute_burst(__u64 burst, __u64 smallest, struct rl_rate *rate)
+{
+	u128 time = burst_time(rate, burst, smallest);
+
+	if (time >= RL_GCRA_BURST_MAX)
+		return -ERANGE;
+	rate->burst = (__u64)time;
+	rate->owed = rate->burst;
+	return 0;
+}
+
 int rl_rate_compute(__u64 tokens, __u64 per_seconds, __u64 burst, __u64 smallest, struct rl_rate *out)
 {
 	struct rl_rate rate;
 	int ret = compute_rate(tokens, per_seconds, smallest, &rate);
-	u128 time;
 
-	if (ret)
-		return ret;
-	time = burst_time(&rate, burst, smallest);
-	if (time >= RL_GCRA_BURST_MAX)
-		return -ERANGE;
-	rate.burst = (__u64)time;
-	rate.owed = rate.burst;
-	*out = rate;
-	return 0;
+	if (!ret)
+		ret = compute_burst(burst, smallest, &rate);
+	if (!ret)
+		*out = rate;
+	return ret;
 }
 
 /* The largest burst that rl_rate_compute accepts for this rate. */
@@ -151,6 +159,8 @@ static __u32 reserved(const struct rl_terms *terms)
 /* What is kept of a burst: rounded up, so that who is kept from it never gets more than stated. At most the burst. */
 static u128 kept_of(u128 burst, __u32 parts)
 {
+	if (!parts)
+		return 0;
 	return (divide_up(burst * parts, RL_RESERVE_WHOLE) + RL_GCRA_TAG) & ~(u128)RL_GCRA_TAG;
 }
 
@@ -183,8 +193,10 @@ static __u64 dearest_packet(const struct rl_terms *terms, enum rl_unit unit)
 static __u64 burst_beside(enum rl_unit unit, const struct rl_rate *rate, __u64 tokens, __u32 parts)
 {
 	u128 packet = burst_time(rate, tokens, unit_of[unit].smallest) >> SHIFT_MIN;
-	u128 time = divide_up(packet * RL_RESERVE_WHOLE, RL_RESERVE_WHOLE - parts); /* < 2^(58 + 14) */
+	u128 time = packet;
 
+	if (parts)
+		time = divide_up(packet * RL_RESERVE_WHOLE, RL_RESERVE_WHOLE - parts); /* < 2^(58 + 14) */
 	if (unit == RL_PACKETS)
 		return (__u64)divide_up(time, rl_gcra_cost(rate, 1) >> SHIFT_MIN);
 	return (__u64)(((time - 1) << RL_GCRA_FRAC) / rate->mult + 1); /* the last unit is begun */
@@ -292,8 +304,7 @@ static int compute_unit(const struct rl_terms *terms, enum rl_unit unit, struct 
 		return refuse_rate(unit, err);
 	ret = check_burst(terms, unit, &rate, burst, err);
 	if (!ret)
-		ret =
-		    rl_rate_compute(tokens, unit_of[unit].per_seconds, burst, unit_of[unit].smallest, &rate);
+		ret = compute_burst(burst, unit_of[unit].smallest, &rate);
 	if (ret)
 		return ret;
 	for (int priority = 0; priority < RL_PRIORITIES; priority++)
@@ -394,16 +405,16 @@ int rl_terms_complete(const struct rl_target *target, struct rl_terms *terms, st
 	return 0;
 }
 
-static int refuse_dear(const struct rl_limit *payer, const struct rl_cost *cost, enum rl_priority priority,
-		       const struct rl_limit *shared, const struct rl_rate *rate, struct rl_error *err)
+static int refuse_dear(const struct rl_stated *payer, const struct rl_cost *cost, enum rl_priority priority,
+		       const struct rl_stated *shared, const struct rl_rate *rate, struct rl_error *err)
 {
-	const struct rl_terms *terms = &shared->terms;
+	const struct rl_terms *terms = shared->terms;
 	__u64 most = (rate->burst - rate->kept[priority]) / rl_gcra_cost(rate, 1);
 	__u64 least = burst_beside(RL_PACKETS, rate, cost->tokens, reserved_from(terms, priority));
 	char class[RL_CLASS_TEXT], target[RL_TARGET_TEXT], whose[RL_TARGET_TEXT], reserve[RL_RESERVE_TEXT];
 	char burst[RL_UNIT_TEXT], wanted[RL_UNIT_TEXT], way_out[RL_TARGET_TEXT + RL_UNIT_TEXT + 32] = "";
 
-	rl_target_print(&shared->target, whose);
+	rl_target_print(shared->target, whose);
 	rl_reserve_print(terms, reserve);
 	if (least <= largest_burst(rate, SMALLEST_PACKET)) /* or else it would be refused in its turn */
 		snprintf(way_out, sizeof(way_out), ", or a burst of %s of at least %s", whose,
@@ -412,21 +423,21 @@ static int refuse_dear(const struct rl_limit *payer, const struct rl_cost *cost,
 	    err, RL_ERROR_USAGE, ERANGE,
 	    "cost %s=%u of %s is more than the bucket of %s ever holds for priority %s, %llu (burst %s%s%s): such "
 	    "packets would never pass; expected a cost of at most %llu%s",
-	    rl_class_print(&cost->class, class), cost->tokens, rl_target_print(&payer->target, target), whose,
+	    rl_class_print(&cost->class, class), cost->tokens, rl_target_print(payer->target, target), whose,
 	    rl_priority_name(priority), most, rl_burst_print_packets(terms->burst_packets, burst),
 	    *reserve ? ", reserve " : "", reserve, most, way_out);
 }
 
-int rl_cost_check(const struct rl_limit *payer, enum rl_priority priority, const struct rl_limit *shared,
+int rl_cost_check(const struct rl_stated *payer, enum rl_priority priority, const struct rl_stated *shared,
 		  struct rl_error *err)
 {
-	const struct rl_cost *cost = dearest_cost(&payer->terms);
+	const struct rl_cost *cost = dearest_cost(payer->terms);
 	struct rl_rate rate;
 	int ret;
 
 	if (!cost)
 		return 0; /* one token is in every bucket, for every priority: rl_terms_complete() */
-	ret = compute_unit(&shared->terms, RL_PACKETS, &rate, err);
+	ret = compute_unit(shared->terms, RL_PACKETS, &rate, err);
 	if (ret || !rate.mult || rl_gcra_cost(&rate, cost->tokens) <= rate.burst - rate.kept[priority])
 		return ret;
 	return refuse_dear(payer, cost, priority, shared, &rate, err);

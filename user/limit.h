@@ -41,11 +41,17 @@
  */
 int rl_terms_complete(const struct rl_target *target, struct rl_terms *terms, struct rl_error *err);
 
+/* What was said of whom, as far as limits bear on each other. */
+struct rl_stated {
+	const struct rl_target *target;
+	const struct rl_terms *terms; /* complete */
+};
+
 /*
  * Can a prefix's dearest packet ever pass a bucket that it shares with others, a tenant's or a device's, of which a reserve
- * may keep some from its priority? RL_ERROR_USAGE where it can't. Of both limits only target and (complete) terms count.
+ * may keep some from its priority? RL_ERROR_USAGE where it can't.
  */
-int rl_cost_check(const struct rl_limit *payer, enum rl_priority priority, const struct rl_limit *shared,
+int rl_cost_check(const struct rl_stated *payer, enum rl_priority priority, const struct rl_stated *shared,
 		  struct rl_error *err);
 
 /*

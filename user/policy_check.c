@@ -24,52 +24,46 @@ struct change {
 
 /* A whole policy, in the order of rl_policy_read. */
 struct plan {
-	struct rl_limit *at;
+	struct rl_stated *at;
 	size_t count;
 };
 
-/* What the change makes of it. Of a limit that it changes only target and terms are right. */
-static int plan_change(struct plan *plan, const struct change *change, struct rl_error *err)
+/* What the change makes of it. There is room for one more. */
+static void plan_change(struct plan *plan, const struct change *change)
 {
-	struct rl_limit *at = plan->at;
+	struct rl_stated *at = plan->at;
 	size_t i = 0;
 	bool there;
 
-	while (i < plan->count && rl_target_compare(&at[i].target, change->target) < 0)
+	while (i < plan->count && rl_target_compare(at[i].target, change->target) < 0)
 		i++;
-	there = i < plan->count && !rl_target_compare(&at[i].target, change->target);
+	there = i < plan->count && !rl_target_compare(at[i].target, change->target);
 	if (!change->terms) {
 		if (there)
 			memmove(&at[i], &at[i + 1], (--plan->count - i) * sizeof(*at));
-		return 0;
+		return;
 	}
-	if (!there) {
-		at = reallocarray(plan->at, plan->count + 1, sizeof(*at));
-		if (!at)
-			return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
-		plan->at = at;
+	if (!there)
 		memmove(&at[i + 1], &at[i], (plan->count++ - i) * sizeof(*at));
-	}
-	at[i].target = *change->target;
-	at[i].terms = *change->terms;
-	return 0;
+	at[i] = (struct rl_stated){.target = change->target, .terms = change->terms};
 }
 
 static int plan_compare(const void *a, const void *b)
 {
-	const struct rl_limit *one = a, *other = b;
+	const struct rl_stated *one = a, *other = b;
 
-	return rl_target_compare(&one->target, &other->target);
+	return rl_target_compare(one->target, other->target);
 }
 
 /* NULL where the tenant says nothing, or nobody is named. */
-static const struct rl_limit *plan_tenant(const struct plan *plan, const char *name)
+static const struct rl_stated *plan_tenant(const struct plan *plan, const char *name)
 {
-	struct rl_limit key = {.target = {.kind = RL_TARGET_TENANT}};
+	struct rl_target target = {.kind = RL_TARGET_TENANT};
+	const struct rl_stated key = {.target = &target};
 
 	if (!*name)
 		return NULL;
-	snprintf(key.target.name, sizeof(key.target.name), "%s", name);
+	snprintf(target.name, sizeof(target.name), "%s", name);
 	return bsearch(&key, plan->at, plan->count, sizeof(key), plan_compare);
 }
 
@@ -78,26 +72,26 @@ static size_t plan_devices(const struct plan *plan)
 {
 	size_t i = 0;
 
-	while (i < plan->count && plan->at[i].target.kind < RL_TARGET_DEVICE)
+	while (i < plan->count && plan->at[i].target->kind < RL_TARGET_DEVICE)
 		i++;
 	return i;
 }
 
-static int prefix_check(const struct plan *plan, const struct rl_limit *limit, const char *tenant_name,
+static int prefix_check(const struct plan *plan, const struct rl_stated *limit, const char *tenant_name,
 			size_t devices, struct rl_error *err)
 {
-	const struct rl_limit *tenant = plan_tenant(plan, tenant_name);
-	__u8 priority = limit->terms.priority;
+	const struct rl_stated *tenant = plan_tenant(plan, tenant_name);
+	__u8 priority = limit->terms->priority;
 	int rc = 0;
 
 	if (priority == RL_PRIORITY_UNSET && tenant)
-		priority = tenant->terms.priority;
+		priority = tenant->terms->priority;
 	if (priority == RL_PRIORITY_UNSET)
 		priority = RL_PRIORITY_NORMAL;
 	if (tenant)
 		rc = rl_cost_check(limit, priority, tenant, err);
 	for (size_t i = devices; !rc && i < plan->count; i++)
-		if (plan->at[i].target.kind == RL_TARGET_DEVICE)
+		if (plan->at[i].target->kind == RL_TARGET_DEVICE)
 			rc = rl_cost_check(limit, priority, &plan->at[i], err);
 	return rc;
 }
@@ -113,19 +107,19 @@ static int plan_check(const struct plan *plan, size_t *at, struct rl_error *err)
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i < plan->count; i++) {
-		const struct rl_limit *limit = &plan->at[i];
-		const char *tenant = limit->terms.tenant;
+		const struct rl_stated *limit = &plan->at[i];
+		const char *tenant = limit->terms->tenant;
 
-		if (limit->target.kind != RL_TARGET_PREFIX || rl_class_is_set(&limit->terms.class))
+		if (limit->target->kind != RL_TARGET_PREFIX || rl_class_is_set(&limit->terms->class))
 			continue;
-		while (depth && !rl_prefix_covers(around[depth - 1].prefix, &limit->target.prefix))
+		while (depth && !rl_prefix_covers(around[depth - 1].prefix, &limit->target->prefix))
 			depth--;
 		if (!*tenant && depth)
 			tenant = around[depth - 1].tenant;
-		around[depth].prefix = &limit->target.prefix;
+		around[depth].prefix = &limit->target->prefix;
 		around[depth++].tenant = tenant;
 		*at = i;
-		if (limit->terms.cost_count)
+		if (limit->terms->cost_count)
 			rc = prefix_check(plan, limit, tenant, devices, err);
 	}
 	return rc;
@@ -160,18 +154,32 @@ static bool is_harmless(const struct rl_state *state, const struct change *chang
 	return !strncmp(before, after, RL_TENANT_LEN);
 }
 
+/* With room for one more. */
+static int plan_make(struct plan *plan, const struct rl_limit *limits, size_t count, struct rl_error *err)
+{
+	plan->at = calloc(count + 1, sizeof(*plan->at));
+	if (!plan->at)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	for (size_t i = 0; i < count; i++)
+		plan->at[i] = (struct rl_stated){.target = &limits[i].target, .terms = &limits[i].terms};
+	plan->count = count;
+	return 0;
+}
+
 /* One that contradicts itself already, as an older rl-agent may have left it, is to be changed, one limit at a time. */
 static int change_check(const struct rl_state *state, const struct change *change, struct rl_error *err)
 {
+	RL_FREE struct rl_limit *limits = NULL;
 	struct rl_error ignored;
 	struct plan plan = {};
-	size_t at;
-	int rc = rl_policy_read(state, &plan.at, &plan.count, err);
+	size_t at, count = 0;
+	int rc = rl_policy_read(state, &limits, &count, err);
 
+	if (!rc)
+		rc = plan_make(&plan, limits, count, err);
 	if (!rc && !plan_check(&plan, &at, &ignored)) {
-		rc = plan_change(&plan, change, err);
-		if (!rc)
-			rc = plan_check(&plan, &at, err);
+		plan_change(&plan, change);
+		rc = plan_check(&plan, &at, err);
 	}
 	free(plan.at);
 	return rc;
@@ -192,24 +200,28 @@ int rl_policy_check(const struct rl_state *state, const struct rl_target *target
 	return rc || !costs ? rc : change_check(state, &change, err);
 }
 
+static bool file_has_costs(const struct rl_policy_file *file)
+{
+	for (const struct rl_phrase *phrase = file->phrases.last; phrase; phrase = phrase->before)
+		if (phrase->terms.cost_count)
+			return true;
+	return false;
+}
+
 int rl_policy_file_check(const struct rl_policy_file *file, struct rl_error *err)
 {
 	struct plan plan = {.count = file->count};
-	bool costs = false;
 	size_t at = 0;
 	int rc;
 
-	for (size_t i = 0; i < file->count && !costs; i++)
-		costs = file->lines[i].terms.cost_count;
-	if (!costs)
+	if (!file_has_costs(file))
 		return 0;
 	plan.at = calloc(file->count, sizeof(*plan.at));
 	if (!plan.at)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
-	for (size_t i = 0; i < file->count; i++) {
-		plan.at[i].target = file->lines[i].target;
-		plan.at[i].terms = file->lines[i].terms;
-	}
+	for (size_t i = 0; i < file->count; i++)
+		plan.at[i] =
+		    (struct rl_stated){.target = &file->lines[i].target, .terms = file->lines[i].terms};
 	rc = plan_check(&plan, &at, err);
 	free(plan.at);
 	return rc ? rl_policy_line_error(file->name, file->lines[at].number, rc, err) : 0;

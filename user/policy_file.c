@@ -6,12 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "class.h"
+#include "large.h"
+#include "prefix.h"
 #include "statement.h"
 #include "target.h"
 
 #define WORDS_MAX 64 /* of a line: each option once and each rate and burst twice are fewer */
 #define BLANKS	  " \t"
+
+#define BUFFER	     65536
+#define PHRASE_BYTES 256 /* of the phrases that are found again */
 
 /* What is read, and how far. */
 struct reader {
@@ -19,8 +23,13 @@ struct reader {
 	struct rl_policy_file file;
 	size_t room;
 	__u32 number; /* of the line at hand */
-	char line[RL_POLICY_LINE_BYTES];
+	char *line;
 	size_t length;
+	/* Of the file: what was read and is still to be taken, and whether it ends there, or an error does it. */
+	char buffer[BUFFER + 1], *at;
+	size_t have;
+	bool ended;
+	int failure;
 };
 
 int rl_policy_line_error(const char *name, __u32 number, int rc, struct rl_error *err)
@@ -37,30 +46,50 @@ static int refuse(const struct reader *reader, const char *text, struct rl_error
 	return rl_policy_line_error(reader->file.name, reader->number, rc, err);
 }
 
+static void buffer_fill(struct reader *reader)
+{
+	size_t read;
+
+	memmove(reader->buffer, reader->at, reader->have);
+	reader->at = reader->buffer;
+	read = fread(reader->buffer + reader->have, 1, BUFFER - reader->have, reader->in);
+	reader->have += read;
+	reader->ended = reader->have < BUFFER;
+	reader->failure = ferror(reader->in) ? errno : 0;
+}
+
+/* The end of the line at hand, or NULL: the file's end, or too far away for a line. */
+static char *end_find(struct reader *reader)
+{
+	char *end = memchr(reader->at, '\n', reader->have);
+
+	if (end || reader->ended)
+		return end;
+	buffer_fill(reader);
+	return memchr(reader->at, '\n', reader->have);
+}
+
 /* The next line without its end. -ENODATA: there is none. */
 static int line_read(struct reader *reader, struct rl_error *err)
 {
-	int c;
+	char *end = end_find(reader);
 
-	reader->length = 0;
-	while ((c = getc_unlocked(reader->in)) != EOF && c != '\n') {
-		if (reader->length + 1 == sizeof(reader->line)) {
-			reader->number++;
-			return refuse(reader, "the line is longer than 4095 bytes, which no limit needs",
-				      err);
-		}
-		reader->line[reader->length++] = (char)c;
-	}
-	if (ferror(reader->in))
+	reader->line = reader->at;
+	reader->length = end ? (size_t)(end - reader->at) : reader->have;
+	if (reader->length < RL_POLICY_LINE_BYTES && !end && reader->failure)
 		return rl_error_set(err, RL_ERROR_USAGE, EIO, "can't read %s: %s", reader->file.name,
-				    strerror(errno));
-	if (c == EOF && !reader->length)
+				    strerror(reader->failure));
+	if (!end && !reader->length)
 		return -ENODATA;
 	reader->number++;
+	if (reader->length >= RL_POLICY_LINE_BYTES)
+		return refuse(reader, "the line is longer than 4095 bytes, which no limit needs", err);
+	reader->at += reader->length + (end != NULL);
+	reader->have -= reader->length + (end != NULL);
 	if (reader->length && reader->line[reader->length - 1] == '\r')
 		reader->length--;
 	reader->line[reader->length] = '\0';
-	if (strlen(reader->line) != reader->length)
+	if (memchr(reader->line, '\0', reader->length))
 		return refuse(reader, "the line has a NUL byte in it; expected text", err);
 	return 0;
 }
@@ -106,178 +135,144 @@ static int first_word_check(const char *word, struct rl_error *err)
 			    word);
 }
 
-static int line_parse(const char *const *words, int count, struct rl_policy_line *out, struct rl_error *err)
+static int words_parse(const char *const *words, int count, struct rl_statement *out, struct rl_error *err)
 {
-	struct rl_statement statement;
 	int rc = first_word_check(words[0], err);
 
 	if (!rc)
-		rc = rl_statement_parse(count, (const char **)words, &statement, err);
-	if (!rc && statement.bare)
+		rc = rl_statement_parse(count, (const char **)words, out, err);
+	if (!rc && out->bare)
 		rc = rl_error_set(
 		    err, RL_ERROR_USAGE, EINVAL,
 		    "--%s alone changes a limit that is there, and a line states all of one; expected --rate "
 		    "with it",
-		    statement.terms.shadow ? "shadow" : "enforce");
-	if (rc)
-		return rc;
-	out->target = statement.target;
-	out->terms = statement.terms;
-	return 0;
+		    out->terms.shadow ? "shadow" : "enforce");
+	return rc;
 }
 
-static struct rl_policy_line *line_add(struct reader *reader, struct rl_error *err)
+static int refuse_memory(const struct reader *reader, struct rl_error *err)
+{
+	return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory while reading %s",
+			    reader->file.name);
+}
+
+static int line_add(struct reader *reader, const struct rl_target *target, const struct rl_phrase *phrase,
+		    struct rl_error *err)
 {
 	struct rl_policy_file *file = &reader->file;
 
 	if (file->count == reader->room) {
-		size_t room = reader->room ? reader->room * 2 : 64;
-		struct rl_policy_line *grown = reallocarray(file->lines, room, sizeof(*grown));
+		size_t room = reader->room ? reader->room * 8 : 64; /* what isn't used costs nothing */
+		struct rl_policy_line *grown = rl_large_grow(file->lines, file->count, room, sizeof(*grown));
 
-		if (!grown) {
-			rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory while reading %s",
-				     file->name);
-			return NULL;
-		}
+		if (!grown)
+			return refuse_memory(reader, err);
 		file->lines = grown;
 		reader->room = room;
 	}
-	return &file->lines[file->count++];
+	file->lines[file->count++] =
+	    (struct rl_policy_line){.target = *target, .terms = &phrase->terms, .number = reader->number};
+	return 0;
+}
+
+/* A line as its target and its phrase: how it would be told from others by its bytes. */
+struct sentence {
+	char target[RL_PREFIX_TEXT];
+	char phrase[PHRASE_BYTES];
+	size_t length; /* of the phrase; 0: the line is no sentence of this kind */
+};
+
+/*
+ * The line in two. The second word is the target unless it looks like an option: put another one in its place, and what is
+ * said of it is the same.
+ */
+static void line_split(const struct reader *reader, struct sentence *out)
+{
+	const char *line = reader->line + strspn(reader->line, BLANKS), *end = reader->line + reader->length;
+	size_t command = strcspn(line, BLANKS);
+	const char *target = line + command + strspn(line + command, BLANKS);
+	size_t length = strcspn(target, BLANKS);
+	const char *rest = target + length;
+
+	out->length = 0;
+	if (*line == '#' || *target == '#' || *target == '-' || !length || length >= sizeof(out->target) ||
+	    command + (size_t)(end - rest) > sizeof(out->phrase))
+		return;
+	memcpy(out->target, target, length);
+	out->target[length] = '\0';
+	memcpy(out->phrase, line, command);
+	memcpy(out->phrase + command, rest, (size_t)(end - rest));
+	out->length = command + (size_t)(end - rest);
+}
+
+/* Does the phrase say the same of any other prefix? One of --per has to be looked at anew. */
+static bool is_of_any(const struct rl_target *target, const struct rl_terms *terms)
+{
+	return target->kind == RL_TARGET_PREFIX && !terms->per;
+}
+
+/* A line whose phrase came before. False: it isn't, or its target isn't right. */
+static bool line_known(const struct reader *reader, const struct sentence *sentence, struct rl_target *target,
+		       const struct rl_phrase **phrase)
+{
+	struct rl_error ignored;
+
+	*phrase = rl_phrases_find(&reader->file.phrases, sentence->phrase, sentence->length);
+	return *phrase && !rl_target_parse(sentence->target, target, &ignored) &&
+	       is_of_any(target, &(*phrase)->terms);
+}
+
+/* The line word by word. `sentence`: as which its phrase is to be known. */
+static int line_parse(struct reader *reader, const struct sentence *sentence, struct rl_error *err)
+{
+	const char *words[WORDS_MAX + 1];
+	const struct rl_phrase *phrase;
+	struct rl_statement statement;
+	int count = 0, rc = words_split(reader, words, &count, err);
+	bool any;
+
+	if (rc || !count)
+		return rc;
+	rc = words_parse(words, count, &statement, err);
+	if (rc)
+		return rl_policy_line_error(reader->file.name, reader->number, rc, err);
+	any = is_of_any(&statement.target, &statement.terms);
+	phrase = rl_phrases_add(&reader->file.phrases, sentence->phrase, any ? sentence->length : 0,
+				&statement.terms);
+	return phrase ? line_add(reader, &statement.target, phrase, err) : refuse_memory(reader, err);
 }
 
 static int line_take(struct reader *reader, struct rl_error *err)
 {
-	const char *words[WORDS_MAX + 1];
-	struct rl_policy_line *line;
-	int count = 0, rc = words_split(reader, words, &count, err);
+	const struct rl_phrase *phrase;
+	struct sentence sentence;
+	struct rl_target target;
 
-	if (rc || !count)
-		return rc;
-	line = line_add(reader, err);
-	if (!line)
-		return -ENOMEM;
-	line->number = reader->number;
-	rc = line_parse(words, count, line, err);
-	return rc ? rl_policy_line_error(reader->file.name, reader->number, rc, err) : 0;
+	line_split(reader, &sentence);
+	if (line_known(reader, &sentence, &target, &phrase))
+		return line_add(reader, &target, phrase, err);
+	return line_parse(reader, &sentence, err);
 }
 
-/* ---- order ---- */
-
-static bool is_class(const struct rl_policy_line *line)
+/* But for the buffer, which is large. */
+static void reader_begin(struct reader *reader, FILE *in, const char *name)
 {
-	return rl_class_is_set(&line->terms.class);
+	reader->in = in;
+	reader->file = (struct rl_policy_file){.name = name};
+	reader->room = 0;
+	reader->number = 0;
+	reader->at = reader->buffer;
+	reader->have = 0;
+	reader->ended = false;
+	reader->failure = 0;
 }
-
-static int lines_compare(const void *a, const void *b)
-{
-	const struct rl_policy_line *one = a, *other = b;
-	int order = rl_target_compare(&one->target, &other->target);
-
-	if (!order)
-		order = is_class(one) - is_class(other);
-	return order ? order : (one->number > other->number) - (one->number < other->number);
-}
-
-/* Two lines that can't stand beside each other. */
-struct clash {
-	const struct rl_policy_line *line, *other;
-};
-
-/* What the lines of one target have named. */
-struct named {
-	const struct rl_policy_line *general, *class[RL_MAX_CLASSES];
-	int class_count;
-};
-
-/* The line is named beside those; or the one of them that it clashes with. */
-static const struct rl_policy_line *name(struct named *named, const struct rl_policy_line *line)
-{
-	if (!is_class(line) && named->general)
-		return named->general;
-	if (!is_class(line)) {
-		named->general = line;
-		return NULL;
-	}
-	if (named->general && named->general->terms.action != RL_ACTION_LIMIT)
-		return named->general;
-	for (int i = 0; i < named->class_count; i++)
-		if (rl_class_same(&named->class[i] -> terms.class, &line->terms.class))
-			return named->class[i];
-	if (named->class_count == RL_MAX_CLASSES)
-		return named->class[0];
-	named->class[named->class_count++] = line;
-	return NULL;
-}
-
-/* A general limit is before its classes in order, wherever it stands in the file. */
-static __u32 later(const struct clash *clash)
-{
-	return clash->line->number > clash->other->number ? clash->line->number : clash->other->number;
-}
-
-/* Of all of them, the one that shows first when the file is read from its beginning. */
-static struct clash clash_find(const struct rl_policy_file *file)
-{
-	struct clash first = {};
-	struct named named = {};
-
-	for (size_t i = 0; i < file->count; i++) {
-		struct clash clash = {.line = &file->lines[i]};
-
-		if (i && rl_target_compare(&clash.line[-1].target, &clash.line->target) != 0)
-			named = (struct named){};
-		clash.other = name(&named, clash.line);
-		if (clash.other && (!first.line || later(&clash) < later(&first)))
-			first = clash;
-	}
-	return first;
-}
-
-static int clash_refuse(const struct rl_policy_file *file, const struct clash *clash, struct rl_error *err)
-{
-	const struct rl_policy_line *line = clash->line, *other = clash->other;
-	__u32 earlier = line->number < other->number ? line->number : other->number;
-	char object[RL_OBJECT_TEXT], target[RL_TARGET_TEXT];
-	int rc;
-
-	rl_object_print(&line->target, &line->terms.class, object);
-	rl_target_print(&line->target, target);
-	if (rl_class_same(&other->terms.class, &line->terms.class))
-		rc =
-		    rl_error_set(err, RL_ERROR_USAGE, EEXIST,
-				 "%s is in line %u already; expected each target, and each class of it, once",
-				 object, earlier);
-	else if (!is_class(other))
-		rc = rl_error_set(
-		    err, RL_ERROR_USAGE, EINVAL,
-		    "it contradicts line %u: by %s, %s is treated alike whatever class a packet is of; "
-		    "expected one of the two",
-		    earlier, other->terms.action == RL_ACTION_ALLOW ? RL_ALLOW : RL_DENY, target);
-	else
-		rc = rl_error_set(
-		    err, RL_ERROR_USAGE, E2BIG,
-		    "%s is one too many: there are %d classes of it from line %u on, and that is the most",
-		    object, RL_MAX_CLASSES, earlier);
-	return rl_policy_line_error(file->name, later(clash), rc, err);
-}
-
-int rl_policy_file_order(struct rl_policy_file *file, struct rl_error *err)
-{
-	struct clash clash;
-
-	if (file->count)
-		qsort(file->lines, file->count, sizeof(*file->lines), lines_compare);
-	clash = clash_find(file);
-	return clash.line ? clash_refuse(file, &clash, err) : 0;
-}
-
-/* ---- the whole ---- */
 
 int rl_policy_file_read(FILE *in, const char *name, struct rl_policy_file *out, struct rl_error *err)
 {
-	struct reader reader = {.in = in, .file.name = name};
+	struct reader reader;
 	int rc;
 
+	reader_begin(&reader, in, name);
 	do
 		rc = line_read(&reader, err);
 	while (!rc && !(rc = line_take(&reader, err)));
@@ -312,5 +307,6 @@ int rl_policy_file_open(const char *path, struct rl_policy_file *out, struct rl_
 void rl_policy_file_free(struct rl_policy_file *file)
 {
 	free(file->lines);
+	rl_phrases_free(&file->phrases);
 	*file = (struct rl_policy_file){};
 }

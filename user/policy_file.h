@@ -11,14 +11,15 @@
 
 #include "../bpf/rl_abi.h"
 #include "error.h"
+#include "phrases.h"
 
 #define RL_POLICY_LINE_BYTES 4096 /* of a line, its end included */
 
 /* A limit, or what allow or deny say. */
 struct rl_policy_line {
 	struct rl_target target;
-	struct rl_terms terms; /* complete */
-	__u32 number;	       /* of the line, from 1 */
+	const struct rl_terms *terms; /* complete; those of one of the file's phrases */
+	__u32 number;		      /* of the line, from 1 */
 };
 
 struct rl_policy_file {
@@ -26,6 +27,7 @@ struct rl_policy_file {
 	/* In the order of rl_target_compare, a target's general limit first and then its classes as they come in the file. */
 	struct rl_policy_line *lines;
 	size_t count;
+	struct rl_phrases phrases;
 };
 
 #define RL_POLICY_FILE __attribute__((cleanup(rl_policy_file_free)))

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define TEXT_SHOWN  64 /* bytes of the offending text that an error repeats */
@@ -42,11 +41,8 @@ static int parse_address(const char *text, size_t length, struct rl_prefix *out)
 		return -EINVAL;
 	memcpy(copy, text, length);
 	copy[length] = '\0';
-	if (inet_pton(AF_INET, copy, target.addr) == 1)
-		target.family = 4;
-	else if (inet_pton(AF_INET6, copy, target.addr) == 1)
-		target.family = 6;
-	else
+	target.family = strchr(copy, ':') ? 6 : 4;
+	if (inet_pton(target.family == 4 ? AF_INET : AF_INET6, copy, target.addr) != 1)
 		return -EINVAL;
 	target.prefixlen = RL_PREFIX_FAMILY_BITS + address_bits(&target);
 	*out = target;
@@ -57,11 +53,15 @@ static int parse_address(const char *text, size_t length, struct rl_prefix *out)
  * otherwise. */
 static int parse_length(const char *text, unsigned int *out)
 {
-	size_t digits = strspn(text, "0123456789");
+	const char *end = text;
+	unsigned int value = 0;
 
-	if (!digits || text[digits] || (text[0] == '0' && digits > 1))
+	for (; *end >= '0' && *end <= '9'; end++)
+		if (value < 999)
+			value = value * 10 + (unsigned int)(*end - '0');
+	if (end == text || *end || (text[0] == '0' && end > text + 1))
 		return -EINVAL;
-	*out = digits > 3 ? 999 : (unsigned int)strtoul(text, NULL, 10);
+	*out = value > 999 ? 999 : value;
 	return 0;
 }
 
@@ -150,14 +150,14 @@ const char *rl_prefix_print(const struct rl_prefix *target, char buf[RL_PREFIX_T
 
 bool rl_prefix_covers(const struct rl_prefix *outer, const struct rl_prefix *inner)
 {
-	struct rl_prefix shorter;
+	unsigned int bits = outer->prefixlen - RL_PREFIX_FAMILY_BITS, whole = bits / 8;
 
 	if (!outer->prefixlen)
 		return true;
 	if (outer->family != inner->family || outer->prefixlen > inner->prefixlen)
 		return false;
-	shorter = rl_prefix_cut(inner->family, inner->addr, outer->prefixlen - RL_PREFIX_FAMILY_BITS);
-	return !memcmp(shorter.addr, outer->addr, sizeof(shorter.addr));
+	return !memcmp(outer->addr, inner->addr, whole) &&
+	       (!(bits % 8) || !((outer->addr[whole] ^ inner->addr[whole]) >> (8 - bits % 8)));
 }
 
 bool rl_prefix_is_source(const struct rl_prefix *target)

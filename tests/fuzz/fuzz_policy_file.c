@@ -49,13 +49,13 @@ static void check_printed(const struct rl_policy_file *file)
 
 	require(out != NULL);
 	for (size_t i = 0; i < file->count; i++)
-		fprintf(out, "%s\n", rl_statement_print(&file->lines[i].target, &file->lines[i].terms, line));
+		fprintf(out, "%s\n", rl_statement_print(&file->lines[i].target, file->lines[i].terms, line));
 	fclose(out);
 	require(size == 0 || !read_bytes(text, size, &again));
 	for (size_t i = 0; size && i < file->count; i++)
 		require(
 		    !memcmp(&again.lines[i].target, &file->lines[i].target, sizeof(file->lines[i].target)) &&
-		    !memcmp(&again.lines[i].terms, &file->lines[i].terms, sizeof(file->lines[i].terms)));
+		    !memcmp(again.lines[i].terms, file->lines[i].terms, sizeof(*file->lines[i].terms)));
 	if (size)
 		rl_policy_file_free(&again);
 	free(text);

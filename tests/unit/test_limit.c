@@ -571,6 +571,15 @@ static struct rl_limit costing(const char *costs)
 	return limit_under("10.0.0.0/8", &terms, NULL, LIMITS_START);
 }
 
+static int cost_check(const struct rl_limit *payer, enum rl_priority priority, const struct rl_limit *shared,
+		      struct rl_error *err)
+{
+	const struct rl_stated pays = {.target = &payer->target, .terms = &payer->terms};
+	const struct rl_stated of = {.target = &shared->target, .terms = &shared->terms};
+
+	return rl_cost_check(&pays, priority, &of, err);
+}
+
 /* Every cost that is accepted passes a full bucket, and no other; a burst that is named as enough is, and one less isn't. */
 Test(limit, costs_fit_into_a_shared_bucket)
 {
@@ -590,20 +599,20 @@ Test(limit, costs_fit_into_a_shared_bucket)
 			if (most >= 65535)
 				continue;
 			payer.terms.cost[0].tokens = (__u16)most;
-			cr_expect_eq(rl_cost_check(&payer, (enum rl_priority)p, &shared, &err), 0, "%s",
+			cr_expect_eq(cost_check(&payer, (enum rl_priority)p, &shared, &err), 0, "%s",
 				     err.text);
 			payer.terms.cost[0].tokens++;
-			cr_expect_eq(rl_cost_check(&payer, (enum rl_priority)p, &shared, &err), -ERANGE);
+			cr_expect_eq(cost_check(&payer, (enum rl_priority)p, &shared, &err), -ERANGE);
 			cr_expect_eq(err.kind, RL_ERROR_USAGE);
 			cr_assert(strstr(err.text, "at least "));
 			shared.terms.burst_packets = 0;
 			cr_assert_eq(rl_burst_parse(strstr(err.text, "at least ") + 9, &shared.terms, &err),
 				     0, "%s", err.text);
-			cr_expect_eq(rl_cost_check(&payer, (enum rl_priority)p, &shared, &err), 0,
+			cr_expect_eq(cost_check(&payer, (enum rl_priority)p, &shared, &err), 0,
 				     "%s, priority %d: %s", packet_rates[i % COUNT(packet_rates)], p,
 				     err.text);
 			shared.terms.burst_packets--;
-			cr_expect_eq(rl_cost_check(&payer, (enum rl_priority)p, &shared, &err), -ERANGE);
+			cr_expect_eq(cost_check(&payer, (enum rl_priority)p, &shared, &err), -ERANGE);
 			shared.terms =
 			    shared_by(packet_rates[i % COUNT(packet_rates)], NULL, reserve[0], reserve[1])
 				.terms;
@@ -617,9 +626,9 @@ Test(limit, costs_and_buckets_that_have_nothing_to_do_with_each_other)
 	struct rl_limit dear = costing("syn=65535"), plain = costing("syn=1");
 	struct rl_error err = {0};
 
-	cr_expect_eq(rl_cost_check(&dear, RL_PRIORITY_HIGH, &bits, &err), 0);
-	cr_expect_eq(rl_cost_check(&plain, RL_PRIORITY_LOW, &packets, &err), 0);
-	cr_expect_eq(rl_cost_check(&dear, RL_PRIORITY_HIGH, &packets, &err), -ERANGE);
+	cr_expect_eq(cost_check(&dear, RL_PRIORITY_HIGH, &bits, &err), 0);
+	cr_expect_eq(cost_check(&plain, RL_PRIORITY_LOW, &packets, &err), 0);
+	cr_expect_eq(cost_check(&dear, RL_PRIORITY_HIGH, &packets, &err), -ERANGE);
 	cr_expect(strstr(err.text, "cost syn=65535 of 10.0.0.0/8") &&
 		      strstr(err.text, "tenant:acme ever holds for priority high, 1 (burst 1p)") &&
 		      strstr(err.text, "a cost of at most 1, or a burst of tenant:acme of at least 65535p"),
@@ -633,10 +642,10 @@ Test(limit, no_burst_is_named_that_would_be_refused)
 	struct rl_limit dear = costing("syn=65535"), cheap = costing("syn=501");
 	struct rl_error err = {0};
 
-	cr_expect_eq(rl_cost_check(&dear, RL_PRIORITY_HIGH, &slow, &err), -ERANGE);
+	cr_expect_eq(cost_check(&dear, RL_PRIORITY_HIGH, &slow, &err), -ERANGE);
 	cr_expect(strstr(err.text, "expected a cost of at most 16") && !strstr(err.text, "or a burst"), "%s",
 		  err.text);
-	cr_expect_eq(rl_cost_check(&cheap, RL_PRIORITY_NORMAL, &reserved, &err), -ERANGE);
+	cr_expect_eq(cost_check(&cheap, RL_PRIORITY_NORMAL, &reserved, &err), -ERANGE);
 	cr_expect(!strstr(err.text, "or a burst"), "5010 of 5003: %s", err.text);
 }
 

@@ -10,6 +10,7 @@
 #include "../../user/limit.h"
 #include "../../user/statement.h"
 #include "../../user/target.h"
+#include "random.h"
 
 #define TEXT 4096
 
@@ -43,7 +44,7 @@ static const char *print(const struct rl_policy_file *file, char out[TEXT])
 	for (size_t i = 0; i < file->count; i++)
 		used +=
 		    (size_t)snprintf(out + used, TEXT - used, "%u %s\n", file->lines[i].number,
-				     rl_statement_print(&file->lines[i].target, &file->lines[i].terms, line));
+				     rl_statement_print(&file->lines[i].target, file->lines[i].terms, line));
 	return out;
 }
 
@@ -247,6 +248,111 @@ Test(policy_file, many_lines_about_one_are_refused_as_quickly_as_others)
 	for (int i = 0; i < 20000; i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "set-limit any --rate 1pps\n");
 	refused(text, "p:2: any is in line 1 already", "once");
+}
+
+Test(policy_file, what_was_said_of_one_target_is_said_of_others)
+{
+	/* Whatever the kind, the family and the blanks; and where what is said depends on whom it is said of. */
+	expect("set-limit 10.0.0.0/8 --rate 1kpps --tenant acme\n"
+	       "set-limit  2001:db8::/32 --rate 1kpps --tenant acme\n"
+	       "\tset-limit 10.1.0.0/16 --rate 1kpps --tenant acme\r\n"
+	       "set-limit --rate 1kpps 10.2.0.0/16 --tenant acme\n"
+	       "set-limit any --rate 1kpps\nset-limit new --rate 1kpps\nset-limit tenant:a --rate 1kpps\n"
+	       "set-limit 10.4.0.0/16 --rate 1kpps --per /24\nset-limit 10.3.0.0/16 --rate 1kpps --per /24\n"
+	       "allow 10.5.0.0/16\nallow 10.6.0.0/16\ndeny 10.7.0.0/16\n",
+	       "5 set-limit any --rate 1kpps --burst 250p\n"
+	       "1 set-limit 10.0.0.0/8 --rate 1kpps --burst 250p --tenant acme\n"
+	       "3 set-limit 10.1.0.0/16 --rate 1kpps --burst 250p --tenant acme\n"
+	       "4 set-limit 10.2.0.0/16 --rate 1kpps --burst 250p --tenant acme\n"
+	       "9 set-limit 10.3.0.0/16 --rate 1kpps --burst 250p --per /24\n"
+	       "8 set-limit 10.4.0.0/16 --rate 1kpps --burst 250p --per /24\n"
+	       "10 allow 10.5.0.0/16\n11 allow 10.6.0.0/16\n12 deny 10.7.0.0/16\n"
+	       "2 set-limit 2001:db8::/32 --rate 1kpps --burst 250p --tenant acme\n"
+	       "7 set-limit tenant:a --rate 1kpps --burst 250p\n6 set-limit new --rate 1kpps --burst 250p\n");
+	refused(
+	    "set-limit 10.4.0.0/16 --rate 1pps --per /24\nset-limit 10.4.3.128/25 --rate 1pps --per /24\n",
+	    "p:2: --per /24 of 10.4.3.128/25 is out of range", "expected");
+	refused("set-limit any --rate 1mbit\nset-limit new --rate 1mbit\n", "p:2: new counts sources", "");
+	refused("set-limit any --rate 1pps --tenant a\nset-limit dev:e --rate 1pps --tenant a\n",
+		"p:2: dev:e takes no --tenant", "");
+	refused("allow 10.0.0.0/8\nallow tenant:a\n", "p:2: allow takes sources, and tenant:a is none", "");
+	refused("allow 10.0.0.0/8\nallow 10.0.0.1/8\n", "p:2: ", "10.0.0.0/8 for the network");
+	refused("allow 10.0.0.0/8\nallow #\n", "p:2: there is a # behind other words", "");
+	refused("allow 10.0.0.0/8\nallow\n", "p:2: allow: an argument is missing", "");
+}
+
+/* Thousands of lines with little in common, so that what was said is looked up among as much. */
+Test(policy_file, each_line_may_say_something_else)
+{
+	RL_POLICY_FILE struct rl_policy_file file = {};
+	static char text[20000 * 80];
+	struct rl_error err;
+	size_t used = 0;
+
+	for (int i = 0; i < 20000; i++) {
+		int rate = i % 10000;
+
+		used += (size_t)snprintf(text + used, sizeof(text) - used,
+					 "set-limit 10.%d.%d.0/24 --rate %dpps --burst %d\n", i >> 8, i & 255,
+					 1 + rate, 10 + rate);
+	}
+	cr_assert_eq(read_text(text, &file, &err), 0, "%s", err.text);
+	cr_assert_eq(file.count, 20000);
+	for (__u32 i = 0; i < 20000; i++) {
+		cr_assert_eq(file.lines[i].number, i + 1);
+		cr_assert_eq(file.lines[i].terms->burst_packets, 10 + i % 10000);
+		cr_assert_eq(file.lines[i].terms->packets_per_hour, 3600ULL * (1 + i % 10000));
+	}
+}
+
+static __u64 below(__u64 *seed, __u64 end)
+{
+	return random_between(seed, 0, end - 1);
+}
+
+static struct rl_target random_target(__u64 *seed)
+{
+	struct rl_target target = {.kind = (__u32)below(seed, RL_TARGETS)};
+	__u8 address[16] = {0x20, 1};
+
+	if (target.kind == RL_TARGET_TENANT || target.kind == RL_TARGET_DEVICE)
+		snprintf(target.name, sizeof(target.name), "a%.*s%u", (int)below(seed, 15), "--------------",
+			 (unsigned int)below(seed, 300));
+	if (target.kind != RL_TARGET_PREFIX || !below(seed, 50))
+		return target;
+	for (size_t i = 0; i < 3; i++)
+		address[below(seed, sizeof(address))] = (__u8)below(seed, 256);
+	target.prefix = below(seed, 2) ? rl_prefix_cut(4, address, (unsigned int)below(seed, 33))
+				       : rl_prefix_cut(6, address, (unsigned int)below(seed, 129));
+	return target;
+}
+
+Test(policy_file, any_targets_come_into_order)
+{
+	__u64 seed = 20240608;
+
+	for (int round = 0; round < 200; round++) {
+		RL_POLICY_FILE struct rl_policy_file file = {.name = "p"};
+		static const struct rl_terms terms = RL_TERMS_INIT;
+		struct rl_error err = {};
+		size_t count = 1 + below(&seed, round % 10 ? 30 : 3000), named = 0;
+		int rc;
+
+		file.lines = calloc(count, sizeof(*file.lines));
+		cr_assert_not_null(file.lines);
+		for (file.count = 0; file.count < count; file.count++)
+			file.lines[file.count] = (struct rl_policy_line){
+			    .target = random_target(&seed), .terms = &terms, .number = (__u32)file.count + 1};
+		rc = rl_policy_file_order(&file, &err);
+		for (size_t i = 1; i < count; i++) {
+			int order = rl_target_compare(&file.lines[i - 1].target, &file.lines[i].target);
+
+			cr_assert_leq(order, 0);
+			cr_assert(order || file.lines[i - 1].number < file.lines[i].number);
+			named += !order;
+		}
+		cr_assert_eq(rc, named ? -EEXIST : 0);
+	}
 }
 
 Test(policy_file, a_cost_that_no_bucket_holds_is_of_its_line)
