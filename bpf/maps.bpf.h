@@ -18,8 +18,8 @@
 #include "rl_table.h"
 
 /*
- * Policy: which slot a source's longest prefix has, as blocks (rl_ranges.h). Written by the commands that change a limit, from
- * rl_prefixes; read by the packet path. Room for rl_meta.max_limits prefixes of whatever kind (user/ranges.h); full of what
+ * Policy: which slot a source's longest prefix has, as blocks (rl_ranges.h). Written by the commands that change a limit; read
+ * by the packet path. Room for rl_meta.max_limits prefixes of whatever kind (user/ranges.h); full of what
  * single changes have left behind: they are moved together.
  */
 struct {
@@ -31,16 +31,16 @@ struct {
 } rl_ranges SEC(".maps");
 
 /*
- * The prefixes themselves, to their slots. User space alone, one entry by one system call. Full: set-limit refuses, what is
- * there stays.
+ * The slots of prefixes, by a hash of the prefix: what it is stands in the slot's limit. User space alone (user/index.h). Twice
+ * as many entries as there can be limits, so never full.
  */
 struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, RL_DEFAULT_LIMITS);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct rl_prefix);
-	__type(value, __u32);
-} rl_prefixes SEC(".maps");
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2 * RL_DEFAULT_LIMITS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, __u64);
+} rl_index SEC(".maps");
 
 /* Which cell is in force, by slot (rl_ref.h). Written by the commands that change a limit, one word by one store; read by
  * the packet path. One for each possible limit, so never full. */

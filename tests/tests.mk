@@ -95,7 +95,7 @@ $(B)/tests/fuzz-units: tests/fuzz/fuzz_units.c $(patsubst %,user/%.c,error plain
 	$(Q)$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^)
 
 $(B)/tests/fuzz-policy_file: tests/fuzz/fuzz_policy_file.c \
-		$(patsubst %,user/%.c,error plain units prefix target class limit device cmd statement large phrases policy_file policy_order diff) $(wildcard user/*.h bpf/rl_*.h)
+		$(patsubst %,user/%.c,error plain units prefix target class limit device cmd statement large phrases policy_file policy_order order diff) $(wildcard user/*.h bpf/rl_*.h)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^) -lpopt -lmnl -lbpf
 

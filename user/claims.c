@@ -53,7 +53,7 @@ struct rl_claim rl_claim_read(const struct rl_heads *heads, enum rl_map which, _
 {
 	struct rl_claim claim;
 
-	memcpy(&claim, (struct rl_claim *)mapping(heads, which)->base + index, sizeof(claim));
+	memcpy(&claim, rl_mapping_at(mapping(heads, which), index), sizeof(claim));
 	return claim;
 }
 
@@ -64,7 +64,7 @@ static void claim_write(const struct rl_heads *heads, enum rl_map which, __u32 i
 	_Static_assert(sizeof(claim) == sizeof(word), "one store");
 	memcpy(&word, &claim, sizeof(word));
 	if (index < rl_claims_count(heads, which))
-		rl_word_write((__u64 *)mapping(heads, which)->base + index, word);
+		rl_word_write(rl_mapping_at(mapping(heads, which), index), word);
 }
 
 /*

@@ -12,6 +12,7 @@ void rl_heads_close(struct rl_heads *heads)
 {
 	rl_mapping_close(&heads->map);
 	rl_mapping_close(&heads->settings);
+	rl_mapping_close(&heads->index);
 	rl_mapping_close(&heads->cells);
 	rl_mapping_close(&heads->slots);
 	rl_mapping_close(&heads->claims);
@@ -22,21 +23,27 @@ int rl_heads_open(const struct rl_state *state, enum rl_heads_use use, struct rl
 		  struct rl_error *err)
 {
 	bool writable = use == RL_HEADS_WRITE || use == RL_HEADS_REWRITE;
-	int rc = rl_mapping_open(state, RL_MAP_HEADS, sizeof(__u64), writable, &out->map, err);
+	bool most = use == RL_HEADS_SCAN || use == RL_HEADS_REWRITE;
+	enum rl_mapping_how how = most ? RL_MAPPING_WHOLE : RL_MAPPING_PARTS;
+	int rc = rl_mapping_open(state, RL_MAP_HEADS, sizeof(__u64), writable, how, &out->map, err);
 
 	out->state = state;
 	if (!rc)
 		rc = rl_mapping_open(state, RL_MAP_SETTINGS, sizeof(struct rl_settings), writable,
-				     &out->settings, err);
-	if (!rc && (use == RL_HEADS_SCAN || use == RL_HEADS_REWRITE))
-		rc = rl_mapping_open(state, RL_MAP_LIMITS, sizeof(struct rl_limit), writable, &out->cells,
+				     RL_MAPPING_WHOLE, &out->settings, err);
+	if (!rc)
+		rc = rl_mapping_open(state, RL_MAP_INDEX, sizeof(__u64), writable, how, &out->index, err);
+	if (!rc && most)
+		rc = rl_mapping_open(state, RL_MAP_LIMITS, sizeof(struct rl_limit), writable, how,
+				     &out->cells, err);
+	if (!rc && writable)
+		rc = rl_mapping_open(state, RL_MAP_SLOTS, sizeof(struct rl_claim), true, how, &out->slots,
 				     err);
 	if (!rc && writable)
-		rc = rl_mapping_open(state, RL_MAP_SLOTS, sizeof(struct rl_claim), true, &out->slots, err);
-	if (!rc && writable)
-		rc = rl_mapping_open(state, RL_MAP_CELLS, sizeof(struct rl_claim), true, &out->claims, err);
+		rc = rl_mapping_open(state, RL_MAP_CELLS, sizeof(struct rl_claim), true, how, &out->claims,
+				     err);
 	if (!rc && use == RL_HEADS_REWRITE)
-		rc = rl_mapping_open(state, RL_MAP_OWN, sizeof(struct rl_source), true, &out->own, err);
+		rc = rl_mapping_open(state, RL_MAP_OWN, sizeof(struct rl_source), true, how, &out->own, err);
 	if (rc)
 		rl_heads_close(out);
 	return rc;
@@ -44,7 +51,7 @@ int rl_heads_open(const struct rl_state *state, enum rl_heads_use use, struct rl
 
 __u64 rl_head_read(const struct rl_heads *heads, __u32 slot)
 {
-	return slot < heads->map.entries ? rl_word_read((__u64 *)heads->map.base + slot) : 0;
+	return slot < heads->map.entries ? rl_word_read(rl_mapping_at(&heads->map, slot)) : 0;
 }
 
 void rl_head_write(const struct rl_heads *heads, __u32 slot, __u64 ref)
@@ -52,7 +59,7 @@ void rl_head_write(const struct rl_heads *heads, __u32 slot, __u64 ref)
 	/* The cell was written before. */
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	if (slot < heads->map.entries)
-		rl_word_write((__u64 *)heads->map.base + slot, ref);
+		rl_word_write(rl_mapping_at(&heads->map, slot), ref);
 }
 
 struct rl_settings *rl_heads_settings(const struct rl_heads *heads)

@@ -11,6 +11,7 @@ struct rl_heads {
 	const struct rl_state *state;
 	struct rl_mapping map;	    /* of rl_heads: a word a slot (rl_ref.h) */
 	struct rl_mapping settings; /* of rl_settings */
+	struct rl_mapping index;    /* of rl_index (index.h) */
 	struct rl_mapping cells;    /* of rl_limits; mapped for SCAN and REWRITE, it is large */
 	struct rl_mapping slots;    /* of rl_slots; mapped for WRITE and REWRITE (claims.h) */
 	struct rl_mapping claims;   /* of rl_cells; likewise */

@@ -1,43 +1,158 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "index.h"
 
-#include <bpf/bpf.h>
 #include <errno.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "../bpf/rl_ref.h"
 #include "claims.h"
 #include "cleanup.h"
+#include "large.h"
+#include "order.h"
 
-void rl_index_close(struct rl_index *index)
+/* ---- rl_index ---- */
+
+#define GONE UINT32_MAX /* where a slot was: what is behind it is looked for further */
+
+/* Finalizer of MurmurHash3, of each word in turn. */
+static __u64 mix(__u64 x)
 {
-	rl_mapping_close(&index->blocks);
+	x = (x ^ x >> 33) * 0xff51afd7ed558ccdULL;
+	x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53ULL;
+	return x ^ x >> 33;
 }
 
-int rl_index_open(const struct rl_heads *heads, struct rl_index *out, struct rl_error *err)
+static __u64 prefix_hash(const struct rl_prefix *prefix)
 {
-	int rc = rl_mapping_open(heads->state, RL_MAP_RANGES, sizeof(union rl_ranges_block), true,
-				 &out->blocks, err);
+	__u64 words[3], hash = 0;
 
-	out->heads = heads;
-	out->ranges = (struct rl_ranges){
-	    .block = out->blocks.base,
-	    .blocks = out->blocks.entries,
-	    .head = &rl_heads_settings(heads)->ranges,
+	_Static_assert(sizeof(words) == sizeof(*prefix), "all of it");
+	memcpy(words, prefix, sizeof(words));
+	for (int i = 0; i < 3; i++)
+		hash = mix(hash ^ words[i]);
+	return hash;
+}
+
+/* Where to look for a prefix, one entry after the other. */
+struct probe {
+	const struct rl_mapping *entries;
+	__u32 count, at, left;
+	__u32 mark; /* of its hash, in its entry */
+};
+
+static struct probe probe_begin(const struct rl_heads *heads, const struct rl_prefix *prefix)
+{
+	__u64 hash = prefix_hash(prefix);
+	__u32 count = heads->index.entries;
+
+	return (struct probe){
+	    .entries = &heads->index,
+	    .count = count,
+	    .at = (__u32)((hash >> 32) * count >> 32),
+	    .left = count,
+	    .mark = (__u32)hash,
 	};
-	return rc;
 }
 
-static int prefixes_map(const struct rl_state *state)
+static __u64 probe_entry(const struct probe *probe)
 {
-	return state->map[RL_MAP_PREFIXES];
+	return rl_word_read(rl_mapping_at(probe->entries, probe->at));
 }
 
-__u32 rl_index_find(const struct rl_state *state, const struct rl_prefix *prefix)
+static void probe_write(const struct probe *probe, __u32 slot)
 {
+	rl_word_write(rl_mapping_at(probe->entries, probe->at), slot ? (__u64)probe->mark << 32 | slot : 0);
+}
+
+static void probe_next(struct probe *probe)
+{
+	probe->at = probe->at + 1 < probe->count ? probe->at + 1 : 0;
+	probe->left--;
+}
+
+/* The next slot whose prefix has the same hash; 0: there is none any more. */
+static __u32 probe_slot(struct probe *probe)
+{
+	for (; probe->left; probe_next(probe)) {
+		__u64 entry = probe_entry(probe);
+
+		if (!entry)
+			return 0;
+		if ((__u32)entry != GONE && entry >> 32 == probe->mark)
+			return (__u32)entry;
+	}
+	return 0;
+}
+
+static bool cell_is_of(const struct rl_heads *heads, __u32 cell, __u32 slot, const struct rl_prefix *prefix)
+{
+	struct rl_limit room;
+	const struct rl_limit *limit = rl_cell_at(heads, cell, &room);
+
+	return limit && limit->slot == slot && limit->level == RL_LEVEL_SOURCE &&
+	       !memcmp(&limit->target.prefix, prefix, sizeof(*prefix));
+}
+
+__u32 rl_index_find(const struct rl_heads *heads, const struct rl_prefix *prefix)
+{
+	struct probe probe = probe_begin(heads, prefix);
 	__u32 slot;
 
-	return bpf_map_lookup_elem(prefixes_map(state), prefix, &slot) ? 0 : slot;
+	for (; (slot = probe_slot(&probe)); probe_next(&probe)) {
+		__u64 ref = rl_head_read(heads, slot);
+
+		if (cell_is_of(heads, rl_ref_after(ref), slot, prefix) ||
+		    cell_is_of(heads, rl_ref_before(ref), slot, prefix))
+			return slot;
+	}
+	return 0;
+}
+
+bool rl_index_has(const struct rl_heads *heads, const struct rl_prefix *prefix, __u32 slot)
+{
+	struct probe probe = probe_begin(heads, prefix);
+	__u32 found;
+
+	while ((found = probe_slot(&probe)) && found != slot)
+		probe_next(&probe);
+	return found;
+}
+
+static void index_add(const struct rl_heads *heads, const struct rl_prefix *prefix, __u32 slot)
+{
+	struct probe probe = probe_begin(heads, prefix);
+
+	while (probe.left && probe_entry(&probe) && (__u32)probe_entry(&probe) != GONE)
+		probe_next(&probe);
+	probe_write(&probe, slot);
+}
+
+/* Entries that say to look further where nothing follows are free again: so they don't add up. */
+static void gone_free(struct probe probe)
+{
+	struct probe next = probe;
+
+	probe_next(&next);
+	if (probe_entry(&next))
+		return;
+	while ((__u32)probe_entry(&probe) == GONE) {
+		probe_write(&probe, 0);
+		probe.at = probe.at ? probe.at - 1 : probe.count - 1;
+	}
+}
+
+static void index_remove(const struct rl_heads *heads, const struct rl_prefix *prefix, __u32 slot)
+{
+	struct probe probe = probe_begin(heads, prefix);
+	__u32 found;
+
+	while ((found = probe_slot(&probe)) && found != slot)
+		probe_next(&probe);
+	if (!found)
+		return;
+	probe_write(&probe, GONE);
+	gone_free(probe);
 }
 
 /* One bit shorter; of an address's first none, that is `any`. False for `any`. */
@@ -56,70 +171,151 @@ static bool widen(struct rl_prefix *prefix)
 	return true;
 }
 
-__u32 rl_index_around(const struct rl_state *state, const struct rl_prefix *prefix)
+__u32 rl_index_around(const struct rl_heads *heads, const struct rl_prefix *prefix)
 {
 	struct rl_prefix wider = *prefix;
 
-	return widen(&wider) ? rl_index_match(state, &wider) : 0;
+	return widen(&wider) ? rl_index_match(heads, &wider) : 0;
 }
 
-__u32 rl_index_match(const struct rl_state *state, const struct rl_prefix *prefix)
+__u32 rl_index_match(const struct rl_heads *heads, const struct rl_prefix *prefix)
 {
 	struct rl_prefix wider = *prefix;
 	__u32 slot;
 
 	do {
-		slot = rl_index_find(state, &wider);
+		slot = rl_index_find(heads, &wider);
 	} while (!slot && widen(&wider));
 	return slot;
 }
 
-/* What single changes left behind is in the way: move together what is in force, and once more. */
-static int ranges_patch(const struct rl_index *index, const struct rl_prefix *prefix, __u32 from, __u32 to,
-			struct rl_error *err)
+/* The prefix that is in force in this slot; NULL: none. */
+static const struct rl_prefix *slot_in_force(const struct rl_heads *heads, __u32 slot, struct rl_limit *room)
 {
-	int rc = rl_ranges_patch(&index->ranges, prefix, from, to, err);
+	const struct rl_limit *limit = rl_cell_at(heads, rl_heads_cell(heads, slot), room);
 
-	if (rc != -ENOSPC)
-		return rc;
-	rc = rl_grace_wait(err);
-	if (!rc)
-		rc = rl_ranges_compact(&index->ranges, err);
-	return rc ? rc : rl_ranges_patch(&index->ranges, prefix, from, to, err);
+	return limit && limit->slot == slot && limit->level == RL_LEVEL_SOURCE &&
+		       rl_index_has(heads, &limit->target.prefix, slot)
+		   ? &limit->target.prefix
+		   : NULL;
 }
 
-static int failed(const char *what, struct rl_error *err)
+int rl_index_list(const struct rl_heads *heads, struct rl_ranges_prefix **out, size_t *count,
+		  struct rl_error *err)
 {
-	return rl_error_set(err, RL_ERROR_KERNEL, errno, "the kernel refused to %s: %s", what,
-			    strerror(errno));
+	__u32 slots = heads->map.entries;
+	RL_FREE struct rl_ordered *room = rl_large_alloc(slots, 2 * sizeof(*room));
+	RL_FREE struct rl_ranges_prefix *found = rl_large_alloc(slots, sizeof(*found));
+	struct rl_ordered *ordered;
+	size_t all = 0;
+
+	if (!found || !room)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory while reading the policy");
+	for (__u32 slot = 1; slot < slots; slot++) {
+		struct rl_limit limit;
+		const struct rl_prefix *prefix = slot_in_force(heads, slot, &limit);
+
+		if (prefix)
+			room[all++] = rl_ordered_prefix(prefix, slot);
+	}
+	ordered = rl_order(room, room + slots, all);
+	for (size_t i = 0; i < all; i++)
+		found[i] = (struct rl_ranges_prefix){.prefix = rl_ordered_prefix_of(&ordered[i]),
+						     .slot = ordered[i].at};
+	*out = RL_TAKE_PTR(found);
+	*count = all;
+	return 0;
 }
 
-int rl_index_enter(const struct rl_index *index, const struct rl_prefix *prefix, __u32 slot,
-		   struct rl_error *err)
+/* ---- rl_index and rl_ranges ---- */
+
+void rl_index_close(struct rl_index *index)
 {
-	const struct rl_state *state = index->heads->state;
+	rl_mapping_close(&index->blocks);
+}
+
+/* All blocks: for a build. */
+static int blocks_open(struct rl_index *index, struct rl_error *err)
+{
+	rl_mapping_close(&index->blocks);
+	index->ranges.end = 0;
+	return rl_mapping_open(index->heads->state, RL_MAP_RANGES, sizeof(union rl_ranges_block), true,
+			       RL_MAPPING_WHOLE, &index->blocks, err);
+}
+
+#define PATCH_BLOCKS 4096 /* 256 KiB: more than a patch takes that isn't of a very short prefix */
+
+/* For patches: mapping all blocks of a large policy takes longer than everything else that a command does. */
+static int blocks_open_part(struct rl_index *index, struct rl_error *err)
+{
+	__u32 from, count = rl_ranges_touched(&index->ranges, PATCH_BLOCKS, &from);
+
+	rl_mapping_close(&index->blocks);
+	index->ranges.end = from + count;
+	return rl_mapping_open_part(index->heads->state, RL_MAP_RANGES, sizeof(union rl_ranges_block), from,
+				    count, &index->blocks, err);
+}
+
+/* The ranges, with `map`'s blocks. */
+static int ranges_open(struct rl_index *index, int (*map)(struct rl_index *, struct rl_error *),
+		       struct rl_error *err)
+{
 	int rc;
 
-	if (bpf_map_update_elem(prefixes_map(state), prefix, &slot, BPF_NOEXIST))
-		return failed("add a prefix to the policy", err);
-	rc = ranges_patch(index, prefix, rl_index_around(state, prefix), slot, err);
-	if (rc)
-		bpf_map_delete_elem(prefixes_map(state), prefix);
+	index->ranges.blocks = rl_map_entries(index->heads->state, RL_MAP_RANGES);
+	index->ranges.head = &rl_heads_settings(index->heads)->ranges;
+	rc = map(index, err);
+	index->ranges.block = index->blocks.base;
 	return rc;
 }
 
-int rl_index_leave(const struct rl_index *index, const struct rl_prefix *prefix, __u32 slot,
-		   struct rl_error *err)
+/* What single changes left behind is in the way: move together what is in force. */
+static int ranges_compact(struct rl_index *index, struct rl_error *err)
 {
-	const struct rl_state *state = index->heads->state;
+	int rc = rl_grace_wait(err);
+
+	return rc ? rc : rl_ranges_compact(&index->ranges, err);
+}
+
+static int ranges_patch(struct rl_index *index, const struct rl_prefix *prefix, __u32 from, __u32 to,
+			struct rl_error *err)
+{
+	int rc = index->blocks.base ? 0 : ranges_open(index, blocks_open_part, err);
+
+	if (!rc)
+		rc = rl_ranges_patch(&index->ranges, prefix, from, to, err);
+	if (rc == -ENOSPC && index->ranges.end) {
+		rc = ranges_open(index, blocks_open, err);
+		if (!rc)
+			rc = rl_ranges_patch(&index->ranges, prefix, from, to, err);
+	}
+	if (rc != -ENOSPC)
+		return rc;
+	rc = ranges_compact(index, err);
+	return rc ? rc : rl_ranges_patch(&index->ranges, prefix, from, to, err);
+}
+
+int rl_index_enter(struct rl_index *index, const struct rl_prefix *prefix, __u32 slot, struct rl_error *err)
+{
 	int rc;
 
-	/* The ranges first: as long as it is in rl_prefixes, who finds this killed takes it out of them again. */
-	if (rl_index_find(state, prefix) != slot)
+	index_add(index->heads, prefix, slot);
+	rc = ranges_patch(index, prefix, rl_index_around(index->heads, prefix), slot, err);
+	if (rc)
+		index_remove(index->heads, prefix, slot);
+	return rc;
+}
+
+int rl_index_leave(struct rl_index *index, const struct rl_prefix *prefix, __u32 slot, struct rl_error *err)
+{
+	int rc;
+
+	/* The ranges first: as long as it is in rl_index, who finds this killed takes it out of them again. */
+	if (!rl_index_has(index->heads, prefix, slot))
 		return 0;
-	rc = ranges_patch(index, prefix, slot, rl_index_around(state, prefix), err);
-	if (!rc && bpf_map_delete_elem(prefixes_map(state), prefix) && errno != ENOENT)
-		return failed("delete a prefix from the policy", err);
+	rc = ranges_patch(index, prefix, slot, rl_index_around(index->heads, prefix), err);
+	if (!rc)
+		index_remove(index->heads, prefix, slot);
 	return rc;
 }
 
@@ -128,10 +324,11 @@ static const struct rl_prefix *slot_prefix(const struct rl_heads *heads, __u32 s
 {
 	__u32 id = rl_claim_read(heads, RL_MAP_SLOTS, slot).id;
 	__u64 ref = id ? rl_head_read(heads, slot) : 0;
-	const struct rl_limit *limit;
 
 	for (int i = 0; i < 2; i++) {
-		limit = rl_cell_at(heads, i ? rl_ref_before(ref) : rl_ref_after(ref), room);
+		const struct rl_limit *limit =
+		    rl_cell_at(heads, i ? rl_ref_before(ref) : rl_ref_after(ref), room);
+
 		if (limit && limit->id == id && limit->level == RL_LEVEL_SOURCE)
 			return &limit->target.prefix;
 	}
@@ -139,12 +336,12 @@ static const struct rl_prefix *slot_prefix(const struct rl_heads *heads, __u32 s
 }
 
 /* The ranges of all prefixes, but for those that are about to go. */
-static int rebuild(const struct rl_index *index, const struct rl_ranges_prefix *leaving, size_t count,
+static int rebuild(struct rl_index *index, const struct rl_ranges_prefix *leaving, size_t count,
 		   struct rl_error *err)
 {
 	__u32 slots = index->heads->map.entries;
 	RL_FREE bool *leaves = calloc(slots, sizeof(*leaves));
-	RL_FREE struct rl_ranges_prefix *prefixes = calloc(slots, sizeof(*prefixes));
+	RL_FREE struct rl_ranges_prefix *prefixes = rl_large_alloc(slots, sizeof(*prefixes));
 	size_t stay = 0;
 	int rc;
 
@@ -159,54 +356,26 @@ static int rebuild(const struct rl_index *index, const struct rl_ranges_prefix *
 		if (prefix)
 			prefixes[stay++] = (struct rl_ranges_prefix){.prefix = *prefix, .slot = slot};
 	}
-	rc = rl_grace_wait(err);
+	rc = ranges_open(index, blocks_open, err);
+	if (!rc)
+		rc = rl_grace_wait(err);
 	return rc ? rc : rl_ranges_build(&index->ranges, prefixes, stay, err);
 }
 
-#define CHUNK 4096 /* prefixes to a system call */
-
-struct chunk {
-	struct rl_prefix prefix[CHUNK];
-	__u32 slot[CHUNK];
-};
-
-/* Into rl_prefixes, or out of it. */
-static int prefixes_write(const struct rl_state *state, const struct rl_ranges_prefix *prefixes, size_t count,
-			  bool in, struct rl_error *err)
-{
-	RL_FREE struct chunk *chunk = malloc(sizeof(*chunk));
-
-	if (!chunk)
-		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
-	for (size_t done = 0; done < count;) {
-		__u32 now = (__u32)(count - done < CHUNK ? count - done : CHUNK);
-
-		for (__u32 i = 0; i < now; i++) {
-			chunk->prefix[i] = prefixes[done + i].prefix;
-			chunk->slot[i] = prefixes[done + i].slot;
-		}
-		done += now;
-		if (in && bpf_map_update_batch(prefixes_map(state), chunk->prefix, chunk->slot, &now, NULL))
-			return failed("add prefixes to the policy", err);
-		if (!in && bpf_map_delete_batch(prefixes_map(state), chunk->prefix, &now, NULL))
-			return failed("delete prefixes from the policy", err);
-	}
-	return 0;
-}
-
-int rl_index_enter_many(const struct rl_index *index, const struct rl_ranges_prefix *prefixes, size_t count,
+int rl_index_enter_many(struct rl_index *index, const struct rl_ranges_prefix *prefixes, size_t count,
 			struct rl_error *err)
 {
-	int rc = prefixes_write(index->heads->state, prefixes, count, true, err);
-
-	return rc ? rc : rebuild(index, NULL, 0, err);
+	for (size_t i = 0; i < count; i++)
+		index_add(index->heads, &prefixes[i].prefix, prefixes[i].slot);
+	return rebuild(index, NULL, 0, err);
 }
 
-/* As above, the ranges first. */
-int rl_index_leave_many(const struct rl_index *index, const struct rl_ranges_prefix *prefixes, size_t count,
+int rl_index_leave_many(struct rl_index *index, const struct rl_ranges_prefix *prefixes, size_t count,
 			struct rl_error *err)
 {
 	int rc = rebuild(index, prefixes, count, err);
 
-	return rc ? rc : prefixes_write(index->heads->state, prefixes, count, false, err);
+	for (size_t i = 0; !rc && i < count; i++)
+		index_remove(index->heads, &prefixes[i].prefix, prefixes[i].slot);
+	return rc;
 }

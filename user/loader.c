@@ -132,7 +132,7 @@ static int policy_size(struct rl_xdp *skel, const struct rl_load_options *option
 		__u32 entries;
 	} sizes[] = {
 	    {skel->maps.rl_ranges, rl_ranges_blocks(limits)},
-	    {skel->maps.rl_prefixes, limits},
+	    {skel->maps.rl_index, 2 * limits},
 	    {skel->maps.rl_heads, limits},
 	    {skel->maps.rl_limits, cells},
 	    {skel->maps.rl_own, limits},

@@ -9,20 +9,36 @@
 #include "state.h"
 
 struct rl_mapping {
-	void *base; /* the elements, one behind the other; NULL: not mapped */
+	void *base; /* the elements, one behind the other; NULL: not mapped, or not as a whole */
 	size_t size;
+	size_t element; /* bytes */
 	__u32 entries;
+	struct rl_window *window; /* of RL_MAPPING_PARTS: what is mapped at present */
 };
 
 #define RL_MAPPING __attribute__((cleanup(rl_mapping_close)))
+
+/* Mapping a page takes about as long as a system call for one element. */
+enum rl_mapping_how {
+	RL_MAPPING_WHOLE,
+	RL_MAPPING_PARTS, /* where few elements are wanted of many: as much as is in use at a time */
+};
 
 /*
  * Start from a zeroed mapping. `element` is the size that each has, a multiple of eight; -EPROTO for a map of
  * another.
  */
 int rl_mapping_open(const struct rl_state *state, enum rl_map map, size_t element, bool writable,
-		    struct rl_mapping *out, struct rl_error *err);
+		    enum rl_mapping_how how, struct rl_mapping *out, struct rl_error *err);
+
+/* A map as a whole, of which only elements from `from` on, `count` of them, may be touched: where the rest isn't wanted. */
+int rl_mapping_open_part(const struct rl_state *state, enum rl_map map, size_t element, __u32 from,
+			 __u32 count, struct rl_mapping *out, struct rl_error *err);
 void rl_mapping_close(struct rl_mapping *mapping);
+
+/* Where an element is: until the next one is asked for, in parts. index: below `entries`. Never NULL: what can't be mapped ends
+ * the process, which is as if it were killed. */
+void *rl_mapping_at(const struct rl_mapping *mapping, __u32 index);
 
 /* One load or store of a word that packets work on meanwhile. */
 static inline __u64 rl_word_read(const __u64 *word)

@@ -77,7 +77,7 @@ int rl_names_leave(const struct rl_heads *heads, const struct rl_target *target,
 /* Is this general limit in reach? Slots that were given back have their last cell still. */
 static bool is_reached(const struct rl_heads *heads, const struct rl_limit *limit)
 {
-	return rl_index_find(heads->state, &limit->target.prefix) == limit->slot;
+	return rl_index_has(heads, &limit->target.prefix, limit->slot);
 }
 
 /* Does a prefix belong to the tenant in this slot? */
@@ -149,9 +149,9 @@ static int tenant_is_used(const struct rl_state *state, __u32 slot, bool *used, 
 /* A slot's own bucket is full: by a store a word, since packets work on it meanwhile. */
 static void bucket_fill(const struct rl_mapping *own, __u32 slot)
 {
-	struct rl_source *bucket = (struct rl_source *)own->base + slot;
+	struct rl_source *bucket = slot < own->entries ? rl_mapping_at(own, slot) : NULL;
 
-	for (int unit = 0; slot < own->entries && unit < RL_UNITS; unit++)
+	for (int unit = 0; bucket && unit < RL_UNITS; unit++)
 		rl_word_write(&bucket->buckets.word[unit], 0);
 }
 
@@ -171,7 +171,8 @@ static int tenant_silence(const struct rl_heads *heads, const struct rl_limit *o
 	RL_MAPPING struct rl_mapping own = {};
 	struct rl_error ignored;
 	struct rl_limit limit;
-	int rc = rl_mapping_open(heads->state, RL_MAP_OWN, sizeof(struct rl_source), true, &own, err);
+	int rc = rl_mapping_open(heads->state, RL_MAP_OWN, sizeof(struct rl_source), true, RL_MAPPING_PARTS,
+				 &own, err);
 
 	if (!rc)
 		rc = rl_limit_compute(&old->target, &rl_no_terms, old, 0, 0, now, &limit, err);

@@ -10,6 +10,7 @@
 #include "class.h"
 #include "cleanup.h"
 #include "large.h"
+#include "order.h"
 #include "statement.h"
 #include "target.h"
 
@@ -30,104 +31,35 @@ static int lines_compare(const struct rl_policy_line *one, const struct rl_polic
 
 /* ---- sorting ---- */
 
-/*
- * A line's place, with what its target is ordered by: bytes, the first one first. Targets of the same digits are told apart
- * by lines_compare().
- */
-#define DIGITS 18
-#define WORDS  3 /* that hold them */
-struct place {
-	union {
-		__u8 digits[DIGITS];
-		__u64 words[WORDS];
-		struct {
-			__u8 unused[20];
-			__u32 at; /* in the file's lines */
-		};
-	};
-};
-_Static_assert(sizeof(struct place) == 24, "place");
-
-static struct place place_of(const struct rl_policy_line *line, size_t at)
-{
-	const struct rl_target *target = &line->target;
-	const struct rl_prefix *prefix = &target->prefix;
-	bool named = target->kind == RL_TARGET_TENANT || target->kind == RL_TARGET_DEVICE;
-	struct place place = {.at = (__u32)at};
-
-	place.digits[0] = (__u8)(target->kind << 4 | prefix->family);
-	memcpy(place.digits + 1, named ? (const void *)target->name : prefix->addr, sizeof(prefix->addr));
-	place.digits[DIGITS - 1] = (__u8)prefix->prefixlen;
-	return place;
-}
-_Static_assert(RL_PREFIX_MAX_BITS < 256 && RL_TARGETS <= 16, "in one digit");
-
-/* By one digit; what is equal in it stays in its order. */
-static void digit_sort(const struct place *from, struct place *to, size_t count, int digit)
-{
-	size_t starts[256] = {0}, sum = 0;
-
-	for (size_t i = 0; i < count; i++)
-		starts[from[i].digits[digit]]++;
-	for (int value = 0; value < 256; value++) {
-		size_t many = starts[value];
-
-		starts[value] = sum;
-		sum += many;
-	}
-	for (size_t i = 0; i < count; i++)
-		to[starts[from[i].digits[digit]]++] = from[i];
-}
-
 static int places_compare(const void *a, const void *b, void *lines)
 {
 	const struct rl_policy_line *at = lines;
 
-	return lines_compare(&at[((const struct place *)a)->at], &at[((const struct place *)b)->at]);
+	return lines_compare(&at[((const struct rl_ordered *)a)->at],
+			     &at[((const struct rl_ordered *)b)->at]);
 }
 
 /* The places of equal digits by all that lines are ordered by. */
-static void equals_sort(struct place *places, size_t count, struct rl_policy_line *lines)
+static void equals_sort(struct rl_ordered *places, size_t count, struct rl_policy_line *lines)
 {
 	size_t end;
 
 	for (size_t i = 0; i < count; i = end) {
-		for (end = i + 1; end < count && !memcmp(places[i].digits, places[end].digits, DIGITS);)
+		for (end = i + 1;
+		     end < count && !memcmp(places[i].digits, places[end].digits, RL_ORDER_DIGITS);)
 			end++;
 		if (end > i + 1)
 			qsort_r(&places[i], end - i, sizeof(*places), places_compare, lines);
 	}
 }
 
-/* The lines' places as they are. Where two differ in a digit, its byte of *differs isn't zero. */
-static void places_make(const struct rl_policy_file *file, struct place *places, struct place *differs)
-{
-	*differs = (struct place){};
-	for (size_t i = 0; i < file->count; i++) {
-		places[i] = place_of(&file->lines[i], i);
-		for (int word = 0; word < WORDS; word++)
-			differs->words[word] |= places[i].words[word] ^ places[0].words[word];
-	}
-}
-
-/*
- * From the last digit to the first: a radix sort. A million lines in any order take a fraction of what qsort() takes to
- * compare them. `places` and `spare`: of as many places as there are lines; `sorted`: of as many lines.
- */
-static void lines_sort(const struct rl_policy_file *file, struct place *places, struct place *spare,
+/* `places`: twice as many as there are lines; `sorted`: of as many lines. */
+static void lines_sort(const struct rl_policy_file *file, struct rl_ordered *places,
 		       struct rl_policy_line *sorted)
 {
-	struct place differs;
-
-	places_make(file, places, &differs);
-	for (int digit = DIGITS - 1; digit >= 0; digit--)
-		if (differs.digits[digit]) {
-			struct place *last = places;
-
-			digit_sort(places, spare, file->count, digit);
-			places = spare;
-			spare = last;
-		}
+	for (size_t i = 0; i < file->count; i++)
+		places[i] = rl_ordered_target(&file->lines[i].target, (__u32)i);
+	places = rl_order(places, places + file->count, file->count);
 	equals_sort(places, file->count, file->lines);
 	for (size_t i = 0; i < file->count; i++)
 		sorted[i] = file->lines[places[i].at];
@@ -135,7 +67,7 @@ static void lines_sort(const struct rl_policy_file *file, struct place *places, 
 
 static int lines_order(struct rl_policy_file *file, struct rl_error *err)
 {
-	RL_FREE struct place *places = rl_large_alloc(file->count, 2 * sizeof(*places));
+	RL_FREE struct rl_ordered *places = rl_large_alloc(file->count, 2 * sizeof(*places));
 	struct rl_policy_line *sorted = rl_large_alloc(file->count, sizeof(*sorted));
 
 	if (!places || !sorted) {
@@ -143,7 +75,7 @@ static int lines_order(struct rl_policy_file *file, struct rl_error *err)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory while reading %s",
 				    file->name);
 	}
-	lines_sort(file, places, places + file->count, sorted);
+	lines_sort(file, places, sorted);
 	free(file->lines);
 	file->lines = sorted;
 	return 0;

@@ -10,6 +10,7 @@
 #include "cleanup.h"
 #include "heads.h"
 #include "index.h"
+#include "large.h"
 #include "limit.h"
 #include "names.h"
 #include "policy_parts.h"
@@ -27,7 +28,7 @@ static int limits_add(struct limits *limits, const struct rl_limit *limit, struc
 {
 	if (limits->count == limits->room) {
 		size_t room = limits->room ? limits->room * 2 : 64;
-		struct rl_limit *grown = reallocarray(limits->at, room, sizeof(*grown));
+		struct rl_limit *grown = rl_large_grow(limits->at, limits->count, room, sizeof(*grown));
 
 		if (!grown)
 			return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM,
@@ -43,7 +44,7 @@ static int read_prefixes(const struct rl_heads *heads, struct limits *limits, st
 {
 	RL_FREE struct rl_ranges_prefix *entries = NULL;
 	size_t count = 0;
-	int rc = rl_walk_prefixes(heads->state, &entries, &count, err);
+	int rc = rl_index_list(heads, &entries, &count, err);
 
 	for (size_t i = 0; !rc && i < count; i++) {
 		struct rl_limit general, class;
@@ -158,7 +159,15 @@ bool rl_policy_slot(const struct rl_state *state, __u32 slot, struct rl_limit *o
 
 bool rl_policy_match(const struct rl_state *state, const struct rl_prefix *source, struct rl_limit *out)
 {
-	return rl_policy_slot(state, rl_index_match(state, source), out);
+	RL_HEADS struct rl_heads heads = {};
+	struct rl_limit limit;
+	struct rl_error ignored;
+
+	if (rl_heads_open(state, RL_HEADS_READ, &heads, &ignored) ||
+	    !rl_heads_limit(&heads, rl_index_match(&heads, source), &limit))
+		return false;
+	*out = limit;
+	return true;
 }
 
 __u32 rl_policy_device(const struct rl_state *state, const char *name)

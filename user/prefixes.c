@@ -35,7 +35,7 @@ bool rl_prefixes_class(const struct rl_heads *heads, const struct rl_class_ref *
 
 bool rl_prefixes_find(const struct rl_heads *heads, const struct rl_prefix *prefix, struct rl_limit *out)
 {
-	return rl_prefixes_general(heads, rl_index_find(heads->state, prefix), prefix, out);
+	return rl_prefixes_general(heads, rl_index_find(heads, prefix), prefix, out);
 }
 
 /* Heads that change at once, and what they change to. */
@@ -93,7 +93,7 @@ static void change_drop(const struct change *change, const struct rl_heads *head
 /* The general limit of the nearest prefix around this one, and its cell in force; 0 where there is none. */
 static __u32 around_find(const struct rl_heads *heads, const struct rl_prefix *prefix, struct rl_limit *out)
 {
-	__u32 slot = rl_index_around(heads->state, prefix);
+	__u32 slot = rl_index_around(heads, prefix);
 
 	*out = (struct rl_limit){};
 	return rl_heads_limit(heads, slot, out) ? rl_heads_cell(heads, slot) : 0;

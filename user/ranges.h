@@ -50,7 +50,11 @@ struct rl_ranges {
 	union rl_ranges_block *block; /* aligned to 64 bytes */
 	__u32 blocks;		      /* both halves; 2 * RL_RANGES_TABLES to RL_RANGES_MOST */
 	struct rl_ranges_head *head;
+	__u32 end; /* of the blocks of the half in force that a patch may touch; 0: all of them */
 };
+
+/* What a patch touches: the half in force as far as it is used, from block *from on, and `room` blocks more. */
+__u32 rl_ranges_touched(const struct rl_ranges *ranges, __u32 room, __u32 *from);
 
 #define RL_RANGES_MOST (1U << 24) /* blocks: IPv6's trees of trees are told by 24 bits */
 

@@ -62,15 +62,24 @@ static __u32 half_now(const struct rl_ranges *ranges)
 	return rl_ranges_tables(rl_ranges_word_now(ranges)) >= half_size(ranges);
 }
 
+__u32 rl_ranges_touched(const struct rl_ranges *ranges, __u32 room, __u32 *from)
+{
+	__u32 half = half_now(ranges), most = half_size(ranges);
+	__u32 count = RL_RANGES_TABLES + ranges->head->used[half] + room;
+
+	*from = half * most;
+	return count < most ? count : most;
+}
+
 struct rl_space rl_ranges_space(const struct rl_ranges *ranges)
 {
-	__u32 half = half_now(ranges), begin = half * half_size(ranges);
+	__u32 half = half_now(ranges), begin = half * half_size(ranges), end = begin + half_size(ranges);
 
 	return (struct rl_space){
 	    .block = ranges->block,
 	    .blocks = ranges->blocks,
 	    .next = begin + RL_RANGES_TABLES + ranges->head->used[half],
-	    .end = begin + half_size(ranges),
+	    .end = ranges->end && ranges->end < end ? ranges->end : end,
 	};
 }
 

@@ -133,7 +133,8 @@ static void zero_place(struct rl_row *row, int at)
 static int zero_own(const struct rl_state *state, const struct chosen *chosen, struct rl_error *err)
 {
 	RL_MAPPING struct rl_mapping map = {};
-	int rc = rl_mapping_open(state, RL_MAP_OWN, sizeof(struct rl_source), true, &map, err);
+	int rc =
+	    rl_mapping_open(state, RL_MAP_OWN, sizeof(struct rl_source), true, RL_MAPPING_WHOLE, &map, err);
 
 	for (size_t i = 0; i < chosen->snapshot->limit_count && !rc; i++) {
 		const struct rl_limit *limit = &chosen->snapshot->limits[i].limit;
@@ -149,7 +150,7 @@ static int zero_table(const struct rl_state *state, const struct chosen *chosen,
 		      struct rl_error *err)
 {
 	RL_MAPPING struct rl_mapping rows = {};
-	int rc = rl_mapping_open(state, map, sizeof(struct rl_row), true, &rows, err);
+	int rc = rl_mapping_open(state, map, sizeof(struct rl_row), true, RL_MAPPING_WHOLE, &rows, err);
 
 	for (__u32 row = 0; !rc && row < rows.entries; row++) {
 		struct rl_row *places = &((struct rl_row *)rows.base)[row];

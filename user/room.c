@@ -9,6 +9,7 @@
 #include "batch.h"
 #include "claims.h"
 #include "cleanup.h"
+#include "index.h"
 #include "limit.h"
 #include "names.h"
 #include "target.h"
@@ -52,25 +53,21 @@ static void reach_add(struct reach *reach, const struct rl_heads *heads, __u32 s
 		reach->cells[cell] = id;
 }
 
-static int reach_prefixes(struct reach *reach, const struct rl_heads *heads, struct rl_error *err)
+static void reach_prefixes(struct reach *reach, const struct rl_heads *heads)
 {
-	RL_FREE struct rl_ranges_prefix *entries = NULL;
-	size_t count = 0;
-	int rc = rl_walk_prefixes(heads->state, &entries, &count, err);
-
-	for (size_t i = 0; i < count; i++) {
+	for (__u32 slot = 1; slot < heads->map.entries; slot++) {
 		struct rl_limit limit, one;
 
-		if (!rl_heads_limit(heads, entries[i].slot, &limit))
+		if (!rl_heads_limit(heads, slot, &limit) || limit.slot != slot ||
+		    limit.level != RL_LEVEL_SOURCE || !rl_index_has(heads, &limit.target.prefix, slot))
 			continue;
-		reach_add(reach, heads, entries[i].slot, limit.id);
+		reach_add(reach, heads, slot, limit.id);
 		if (limit.tenant < reach->slot_count)
 			reach->named[limit.tenant] = 1;
 		for (__u32 k = 0; k < limit.class_count && k < RL_MAX_CLASSES; k++)
 			if (rl_heads_limit(heads, limit.class[k].slot, &one))
 				reach_add(reach, heads, limit.class[k].slot, one.id);
 	}
-	return rc;
 }
 
 /* A tenant that says nothing and that nobody names goes, and so does a name whose slot has no cell. */
@@ -98,10 +95,10 @@ int rl_room_reclaim(const struct rl_heads *heads, struct rl_error *err)
 	REACH struct reach reach = {};
 	int rc = reach_make(heads, &reach, err);
 
-	if (!rc)
-		rc = reach_prefixes(&reach, heads, err);
-	if (!rc)
-		rc = reach_names(&reach, heads, err);
+	if (rc)
+		return rc;
+	reach_prefixes(&reach, heads);
+	rc = reach_names(&reach, heads, err);
 	if (rc)
 		return rc;
 	rl_claims_keep(heads, RL_MAP_SLOTS, reach.slots, reach.slot_count);

@@ -51,11 +51,11 @@ static int table_map(const struct rl_state *state, bool six, struct rl_source_ta
 		     struct rl_error *err)
 {
 	int rc = rl_mapping_open(state, six ? RL_MAP_ROWS6 : RL_MAP_ROWS4, sizeof(struct rl_row), false,
-				 &out->rows, err);
+				 RL_MAPPING_WHOLE, &out->rows, err);
 
 	if (!rc && six)
 		rc = rl_mapping_open(state, RL_MAP_ADDRESS6, sizeof(struct rl_row_address), false,
-				     &out->addresses, err);
+				     RL_MAPPING_WHOLE, &out->addresses, err);
 	if (rc || !six || out->addresses.entries >= out->rows.entries)
 		return rc;
 	return rl_error_set(

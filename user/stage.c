@@ -34,7 +34,7 @@ static const struct rl_limit *cell_own(const struct rl_heads *heads, __u32 slot,
  * Out of reach, whatever it is, while its head is staged still: killed in between, it is found again. Unless something else
  * leads elsewhere by now: an agent that was killed may have left a head that is staged since long ago.
  */
-static int leave(const struct rl_index *index, const struct rl_limit *limit, struct rl_error *err)
+static int leave(struct rl_index *index, const struct rl_limit *limit, struct rl_error *err)
 {
 	const struct rl_heads *heads = index->heads;
 	__u32 slot;
@@ -83,7 +83,7 @@ static void outcome_of(const struct rl_heads *heads, __u32 slot, __u64 ref, stru
 	out->loser = cell_own(heads, slot, out->lost, &out->loser_room);
 }
 
-static int settle(const struct rl_index *index, const struct outcome *outcome, struct rl_error *err)
+static int settle(struct rl_index *index, const struct outcome *outcome, struct rl_error *err)
 {
 	const struct rl_heads *heads = index->heads;
 
@@ -127,7 +127,7 @@ static bool head_staged(const struct rl_heads *heads, __u32 slot, struct outcome
 }
 
 /* Where many prefixes go, all of them at once: then settle() finds them gone. Fewer are left to it. */
-static int leave_many(const struct rl_index *index, struct rl_error *err)
+static int leave_many(struct rl_index *index, struct rl_error *err)
 {
 	const struct rl_heads *heads = index->heads;
 	RL_FREE struct rl_ranges_prefix *gone = NULL;
@@ -152,7 +152,7 @@ static int leave_many(const struct rl_index *index, struct rl_error *err)
 	return count < RL_INDEX_MANY ? 0 : rl_index_leave_many(index, gone, count, err);
 }
 
-static int finish_with(const struct rl_index *index, struct rl_error *err)
+static int finish(struct rl_index *index, struct rl_error *err)
 {
 	const struct rl_heads *heads = index->heads;
 	struct outcome outcome;
@@ -176,7 +176,7 @@ static int finish_with(const struct rl_index *index, struct rl_error *err)
  * sees one policy all the same, the new one. The head of a prefix that went stays staged: such a packet, which found the
  * prefix before, still finds its limit there; and who has the slot next writes the head anew.
  */
-static int settle_single(const struct rl_index *index, const struct rl_staged *staged, struct rl_error *err)
+static int settle_single(struct rl_index *index, const struct rl_staged *staged, struct rl_error *err)
 {
 	const struct rl_heads *heads = index->heads;
 	struct rl_limit room;
@@ -200,7 +200,7 @@ static int settle_single(const struct rl_index *index, const struct rl_staged *s
 }
 
 /* Prefixes that come, in reach, with heads that give as yet what was in force before. */
-static int prefixes_enter(const struct rl_index *index, const struct rl_ranges_prefix *come, size_t count,
+static int prefixes_enter(struct rl_index *index, const struct rl_ranges_prefix *come, size_t count,
 			  struct rl_error *err)
 {
 	int rc = 0;
@@ -215,8 +215,7 @@ static int prefixes_enter(const struct rl_index *index, const struct rl_ranges_p
 }
 
 /* All that comes. */
-static int enter(const struct rl_index *index, const struct rl_staged *staged, size_t count,
-		 struct rl_error *err)
+static int enter(struct rl_index *index, const struct rl_staged *staged, size_t count, struct rl_error *err)
 {
 	RL_FREE struct rl_ranges_prefix *come = calloc(count + 1, sizeof(*come));
 	size_t prefixes = 0;
@@ -249,8 +248,7 @@ static bool is_single(const struct rl_heads *heads, const struct rl_staged *stag
 	return !before != !after && (before ? before : after)->level == RL_LEVEL_SOURCE;
 }
 
-static int run(const struct rl_index *index, const struct rl_staged *staged, size_t count,
-	       struct rl_error *err)
+static int run(struct rl_index *index, const struct rl_staged *staged, size_t count, struct rl_error *err)
 {
 	const struct rl_heads *heads = index->heads;
 	__u32 next = rl_heads_epoch(heads) + 1;
@@ -263,7 +261,7 @@ static int run(const struct rl_index *index, const struct rl_staged *staged, siz
 		rl_head_write(heads, staged[i].slot, rl_ref_staged(staged[i].before, staged[i].after, next));
 	rc = enter(index, staged, count, err);
 	if (rc) {
-		finish_with(index, &ignored);
+		finish(index, &ignored);
 		return rc;
 	}
 	rl_setting_write(&rl_heads_settings(heads)->epoch, next);
@@ -271,27 +269,23 @@ static int run(const struct rl_index *index, const struct rl_staged *staged, siz
 	if (is_single(heads, staged, count))
 		settle_single(index, staged, &ignored);
 	else
-		finish_with(index, &ignored);
+		finish(index, &ignored);
 	return 0;
 }
 
 int rl_stage_run(const struct rl_heads *heads, const struct rl_staged *staged, size_t count,
 		 struct rl_error *err)
 {
-	RL_INDEX struct rl_index index = {};
-	int rc = rl_index_open(heads, &index, err);
+	RL_INDEX struct rl_index index = {.heads = heads};
 
-	return rc ? rc : run(&index, staged, count, err);
+	return run(&index, staged, count, err);
 }
 
 int rl_stage_mend(const struct rl_heads *heads, struct rl_error *err)
 {
-	RL_INDEX struct rl_index index = {};
+	RL_INDEX struct rl_index index = {.heads = heads};
 	struct rl_meta meta;
 	int rc = rl_state_meta(heads->state, &meta, err);
 
-	if (rc || !meta.unfinished)
-		return rc;
-	rc = rl_index_open(heads, &index, err);
-	return rc ? rc : finish_with(&index, err);
+	return rc || !meta.unfinished ? rc : finish(&index, err);
 }

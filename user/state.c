@@ -33,7 +33,7 @@
 
 static const char *const map_names[] = {
     [RL_MAP_RANGES] = "rl_ranges",
-    [RL_MAP_PREFIXES] = "rl_prefixes",
+    [RL_MAP_INDEX] = "rl_index",
     [RL_MAP_HEADS] = "rl_heads",
     [RL_MAP_LIMITS] = "rl_limits",
     [RL_MAP_OWN] = "rl_own",

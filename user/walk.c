@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cleanup.h"
-#include "prefix.h"
 #include "target.h"
 
 #define CHUNK 4096
@@ -87,17 +86,9 @@ static int walk(const struct rl_state *state, enum rl_map map, size_t key_size, 
 }
 
 /* Each kind of entry is a key with its slot behind it. */
-_Static_assert(offsetof(struct rl_ranges_prefix, slot) == sizeof(struct rl_prefix),
-	       "the slot is behind the key");
 _Static_assert(offsetof(struct rl_walk_name, slot) == sizeof(struct rl_target), "the slot is behind the key");
 
 typedef int (*compare)(const void *, const void *);
-
-static int prefixes_compare(const void *a, const void *b)
-{
-	return rl_prefix_compare(&((const struct rl_ranges_prefix *)a)->prefix,
-				 &((const struct rl_ranges_prefix *)b)->prefix);
-}
 
 static int names_compare(const void *a, const void *b)
 {
@@ -137,17 +128,6 @@ static int entries_read(const struct rl_state *state, enum rl_map map, size_t si
 	*count = entries_order(entries, pairs.count, size, order);
 	*out = RL_TAKE_PTR(entries);
 	return 0;
-}
-
-int rl_walk_prefixes(const struct rl_state *state, struct rl_ranges_prefix **out, size_t *count,
-		     struct rl_error *err)
-{
-	void *entries = NULL;
-	int rc = entries_read(state, RL_MAP_PREFIXES, sizeof(**out), prefixes_compare, &entries, count, err);
-
-	if (!rc)
-		*out = entries;
-	return rc;
 }
 
 int rl_walk_names(const struct rl_state *state, struct rl_walk_name **out, size_t *count,

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * walk.h - all keys of rl_prefixes and of rl_names with their slots, in order. Needs no lock: what others change meanwhile is
- * there or not, once.
+ * walk.h - all keys of rl_names with their slots, in order. Needs no lock: what others change meanwhile is there or not,
+ * once.
  */
 #ifndef RL_WALK_H
 #define RL_WALK_H
 
-#include "ranges.h"
 #include "state.h"
 
 struct rl_walk_name {
@@ -14,9 +13,7 @@ struct rl_walk_name {
 	__u32 slot;
 };
 
-/* *out is allocated; the caller frees it. In the order of rl_prefix_compare and rl_target_compare. */
-int rl_walk_prefixes(const struct rl_state *state, struct rl_ranges_prefix **out, size_t *count,
-		     struct rl_error *err);
+/* *out is allocated; the caller frees it. In the order of rl_target_compare. */
 int rl_walk_names(const struct rl_state *state, struct rl_walk_name **out, size_t *count,
 		  struct rl_error *err);
 
