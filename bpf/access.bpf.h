@@ -92,6 +92,13 @@ RL_INLINE struct rl_row_address *rl_row_address_at(__u32 index)
 	return RL_LOOKUP(rl_address6, &index);
 }
 
+RL_INLINE struct rl_kept *rl_kept_at(__u32 where, __u32 index)
+{
+	if (where == RL_AT_ROWS6)
+		index += rl_table.regions * RL_REGION_ROWS;
+	return RL_LOOKUP(rl_kept, &index);
+}
+
 RL_INLINE __u32 *rl_lock_at(__u32 index)
 {
 	return RL_LOOKUP(rl_locks, &index);

@@ -2,9 +2,9 @@
 /*
  * maps.bpf.h - every map, with who writes it, who reads it, and what happens when it is full.
  *
- * All but rl_scratch and the program's own .rodata and .bss are pinned (user/state.h) and shared by the programs of every
- * attached device of a network namespace. A name is at most 15 characters: the kernel's limit. Those that have one element for
- * each limit, slot or cell are made by attach for as many as it is asked for (--max-limits).
+ * All but rl_scratch, rl_kept and the program's own .rodata and .bss are pinned (user/state.h) and shared by the programs of
+ * every attached device of a network namespace. A name is at most 15 characters: the kernel's limit. Those that have one
+ * element for each limit, slot or cell are made by attach for as many as it is asked for (--max-limits).
  */
 #ifndef MAPS_BPF_H
 #define MAPS_BPF_H
@@ -106,6 +106,17 @@ struct {
 	__type(key, __u32);
 	__type(value, __u32);
 } rl_locks SEC(".maps");
+
+/*
+ * By row of rl_rows4, and then of rl_rows6: which of its places can't be given away yet (rl_table.h). Each program's own, since
+ * it is but what it found out. Packet path alone.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2);
+	__type(key, __u32);
+	__type(value, struct rl_kept);
+} rl_kept SEC(".maps");
 
 /*
  * Buckets of the /24s and /48s that stand in for sources without a place of their own: rows as above, for both families,

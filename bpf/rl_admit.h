@@ -21,6 +21,7 @@
 
 #include "rl_class.h"
 #include "rl_fast.h"
+#include "rl_fresh.h"
 #include "rl_ref.h"
 #include "rl_sources.h"
 
@@ -474,7 +475,13 @@ RL_INLINE int rl_judge_ip(struct rl_job *job, const struct rl_device *device)
 	job->shadow = device && (device->flags & RL_DEVICE_SHADOW);
 	if (device && !job->shadow && !(job->packet.flags & (RL_PACKET_ND | RL_PACKET_MALFORMED)))
 		reason = rl_fast(job, device->limit);
-	return reason == RL_NOT_FAST ? rl_judge_any(job) : reason;
+	if (device && reason == RL_NOT_KNOWN)
+		reason = rl_fresh(job, device->limit);
+	if (reason == RL_NO_ROOM && rl_group_hold(job, &job->hold[0]) == RL_PASS_AGGREGATE)
+		reason = RL_HELD;
+	if (reason == RL_HELD)
+		reason = rl_fresh_settle(job);
+	return reason < 0 ? rl_judge_any(job) : reason;
 }
 
 RL_INLINE enum rl_reason rl_judge(struct rl_job *job, const void *data, const void *data_end)

@@ -19,7 +19,10 @@
 #include "rl_count.h"
 #include "rl_sources.h"
 
-#define RL_NOT_FAST (-1)
+#define RL_NOT_FAST  (-1) /* for rl_admit.h */
+#define RL_NOT_KNOWN (-2) /* likewise, or for rl_fresh.h */
+#define RL_NO_ROOM   (-3) /* for its neighbourhood */
+#define RL_HELD	     (-4) /* for rl_fresh_settle() */
 
 /* The packet's priority: its limit's, or its tenant's, or normal. */
 RL_INLINE __u8 rl_priority_of(const struct rl_limit *limit, const struct rl_limit *tenant)
@@ -345,29 +348,27 @@ RL_INLINE void rl_fast_count_all(const struct rl_job *job, int drops, __u32 refu
 			rl_fast_count(job->tier[i].slot, drops, job->len);
 }
 
-/* rl_fast(), for one family, whose rows are there. */
-RL_INLINE int rl_fast_judge(struct rl_job *job, enum rl_where where, __u32 device_limit)
+/* The levels above the source's, and the packet's priority. */
+RL_INLINE void rl_fast_levels(struct rl_job *job, const struct rl_limit *limit, __u32 device_limit)
 {
-	const struct rl_limit *limit;
-	struct rl_buckets *buckets;
-	__u32 at = 0, refuses = 0;
-	__u64 whose = 0;
-	enum rl_gcra_verdict verdict;
-	enum rl_reason reason;
-	struct rl_row *row = rl_fast_locate(&job->packet, where, job->epoch, &at, &whose);
-
-	if (!row)
-		return RL_NOT_FAST;
-	buckets = &row->at[at].buckets;
-	job->tier[0].whose = whose;
-	limit = rl_fast_limit(buckets, whose, job->epoch);
-	if (!limit || !rl_limit_plain(limit, where == RL_AT_ROWS4 ? 4 : 6))
-		return RL_NOT_FAST;
 	job->tier[1].cell = rl_cell_of(job->epoch, limit->tenant);
 	job->tier[2].cell = rl_cell_of(job->epoch, device_limit);
 	job->tier[1].slot = job->tier[2].slot = 0;
 	job->priority = rl_priority_of(limit, rl_limit_at(job->tier[1].cell));
-	job->now = rl_now();
+}
+
+/*
+ * Judge the packet once its levels are known, and what holds its source: this place of this row, under the limit. aggregate:
+ * it is its neighbourhood's, which has no tally.
+ */
+RL_INLINE int rl_fast_settle(struct rl_job *job, struct rl_row *row, __u32 at, const struct rl_limit *limit,
+			     int aggregate)
+{
+	struct rl_buckets *buckets = &row->at[at].buckets;
+	enum rl_gcra_verdict verdict;
+	enum rl_reason reason;
+	__u32 refuses = 0;
+
 	verdict = rl_fast_ask(job, buckets, limit, &refuses);
 	/* What isn't charged has to be seen to talk all the same, or its place might be given away. */
 	if ((verdict == RL_GCRA_REJECT || rl_limit_unrated(limit)) &&
@@ -379,14 +380,38 @@ RL_INLINE int rl_fast_judge(struct rl_job *job, enum rl_where where, __u32 devic
 		return RL_NOT_FAST;
 	reason = rl_fast_reason(verdict, refuses);
 	rl_fast_count_all(job, rl_reason_drops(reason), refuses);
-	rl_row_tally(row, at, reason, job->len);
+	if (!aggregate)
+		rl_row_tally(row, at, reason, job->len);
+	else if (reason == RL_PASS_LIMIT)
+		reason = RL_PASS_AGGREGATE;
+	else if (reason == RL_DROP_SOURCE)
+		reason = RL_DROP_AGGREGATE;
 	return (int)reason;
+}
+
+/* rl_fast(), for one family, whose rows are there. */
+RL_INLINE int rl_fast_judge(struct rl_job *job, enum rl_where where, __u32 device_limit)
+{
+	const struct rl_limit *limit;
+	__u32 at = 0;
+	__u64 whose = 0;
+	struct rl_row *row = rl_fast_locate(&job->packet, where, job->epoch, &at, &whose);
+
+	if (!row)
+		return RL_NOT_KNOWN;
+	job->tier[0].whose = whose;
+	limit = rl_fast_limit(&row->at[at].buckets, whose, job->epoch);
+	if (!limit || !rl_limit_plain(limit, where == RL_AT_ROWS4 ? 4 : 6))
+		return RL_NOT_FAST;
+	rl_fast_levels(job, limit, device_limit);
+	job->now = rl_now();
+	return rl_fast_settle(job, row, at, limit, 0);
 }
 
 /*
  * Judge one well-formed IP packet that isn't neighbour discovery, on a device that is neither paused nor in shadow, and count
- * it, but for the device's own counters. device_limit: slot of the device's limit, or 0. The reason; or RL_NOT_FAST, and
- * nothing was changed.
+ * it, but for the device's own counters. device_limit: slot of the device's limit, or 0. The reason; or RL_NOT_FAST or
+ * RL_NOT_KNOWN, and nothing was changed.
  *
  * All of it is inlined, once for each family: where the processor's returns are guarded (on AMD against Inception,
  * CVE-2023-20569), a call that comes back costs as much as a cache miss in the second level.

@@ -40,6 +40,18 @@ struct rl_victim {
 	__u32 pad;
 };
 
+/*
+ * Which of a row's places can't be given away yet, since they were seen to be within their grace time: so that a flood doesn't look
+ * at each of them, a cache line, for each packet. It is what one program found out, true in one epoch, since limits that are
+ * deleted leave places which are nobody's. Written under the region's lock, read without it too: then it may be of two moments,
+ * and a packet does without a place that it could have had.
+ */
+struct rl_kept {
+	__u32 epoch;
+	__u32 since;	    /* stamp */
+	__u8 until[RL_ROW]; /* stamps from then on; 0: unknown */
+};
+
 #define RL_TIERS 3 /* source, tenant, device */
 
 /* What one level of a common packet would do, and did (rl_fast.h). */

@@ -241,21 +241,30 @@ RL_INLINE int rl_rows_take(struct rl_job *job, __u32 where, const struct rl_rows
 	return *place < RL_ROW;
 }
 
+/* The whole address of who is given the place, where keys are hashes. */
+RL_INLINE void rl_place_address(__u32 where, __u32 index, __u32 place, const struct rl_source_key *key)
+{
+	struct rl_row_address *address = where == RL_AT_ROWS6 ? rl_row_address_at(index) : 0;
+
+	place &= RL_ROW - 1;
+	if (address) {
+		address->at[place].limit_id = key->limit_id;
+		__builtin_memcpy(address->at[place].addr, key->addr, sizeof(key->addr));
+	}
+}
+
 /* What stands beside a place that was taken: whose it is in full, and no packets yet. */
 RL_INLINE void rl_place_prepare(struct rl_row *row, __u32 where, __u32 index, __u32 place,
 				const struct rl_source_key *key)
 {
-	struct rl_row_address *address = where == RL_AT_ROWS6 ? rl_row_address_at(index) : 0;
 	const struct rl_count none = {};
 
 	place &= RL_ROW - 1;
 	row->at[place].passed = none;
 	row->at[place].dropped = none;
-	row->shadow[place] = none;
-	if (address) {
-		address->at[place].limit_id = key->limit_id;
-		__builtin_memcpy(address->at[place].addr, key->addr, sizeof(key->addr));
-	}
+	if (row->shadow[place].packets) /* a line of its own, which is seldom written */
+		row->shadow[place] = none;
+	rl_place_address(where, index, place, key);
 }
 
 /*

@@ -257,10 +257,101 @@ RL_INLINE int rl_place_take(struct rl_row *row, __u32 place, const struct rl_vic
 	return 1;
 }
 
+/*
+ * Take a free place. It was never anybody's, since none is given back: nobody can be about to charge it, and no packet was
+ * counted there. Under the region's lock.
+ */
+RL_INLINE void rl_place_fill(struct rl_buckets *buckets, const struct rl_limit *limit, __u64 now)
+{
+	*(volatile __u64 *)&buckets->word[RL_PACKETS] = rl_bucket_fresh(limit, RL_PACKETS, now, 0);
+	*(volatile __u64 *)&buckets->word[RL_BYTES] = rl_bucket_fresh(limit, RL_BYTES, now, 0);
+	*(volatile __u64 *)&buckets->version = rl_bucket_version(limit);
+	*(volatile __u32 *)&buckets->stamp = (__u32)(now >> RL_GCRA_STAMP);
+}
+
 /* Let everybody find the place that was taken. */
 RL_INLINE void rl_place_publish(struct rl_row *row, __u32 place, __u64 key)
 {
 	__sync_val_compare_and_swap(&row->key[place], 0, key);
+}
+
+/* 1 for 0, else 0: without a branch, which the processor would guess wrong as often as not, and the verifier go both ways. */
+RL_INLINE __u32 rl_is_zero(__u64 x)
+{
+	x |= -x;
+	asm volatile("" : "+r"(x)); /* or the compiler makes a branch of it */
+	return (__u32)(~x >> 63);
+}
+
+/* The row's free places: bit i is place i. *count: how many. */
+RL_INLINE __u32 rl_row_vacant(const struct rl_row *row, __u32 *count)
+{
+	__u32 mask = 0;
+
+	*count = 0;
+	for (__u32 i = 0; i < RL_ROW; i++) {
+		__u32 free = rl_is_zero(*(const volatile __u64 *)&row->key[i]);
+
+		mask |= free << i;
+		*count += free;
+	}
+	return mask;
+}
+
+/* Of such places the nearest to home, which is looked at first. mask: not 0 */
+RL_INLINE __u32 rl_row_nearest(__u32 mask, __u32 home)
+{
+	__u32 turned = (mask | mask << RL_ROW) >> home, lowest = turned & -turned;
+
+	return (home + 7 - 4 * rl_is_zero(lowest & 0xf0) - 2 * rl_is_zero(lowest & 0xcc) -
+		rl_is_zero(lowest & 0xaa)) &
+	       (RL_ROW - 1);
+}
+
+/* Is the key in the row? */
+RL_INLINE int rl_row_has(const struct rl_row *row, __u64 key)
+{
+	for (__u32 i = 0; i < RL_ROW; i++)
+		if (*(const volatile __u64 *)&row->key[i] == key)
+			return 1;
+	return 0;
+}
+
+/* --- what is remembered of a row (struct rl_kept) --- */
+
+#define RL_KEPT_LONG 240 /* stamps; then it begins anew */
+
+RL_INLINE int rl_kept_stale(const struct rl_kept *kept, __u32 epoch, __u64 now)
+{
+	return *(const volatile __u32 *)&kept->epoch != epoch ||
+	       (__u32)(now >> RL_GCRA_STAMP) - *(const volatile __u32 *)&kept->since > RL_KEPT_LONG;
+}
+
+/* The places that may be given away: bit i is place i. kept: NULL where nothing is remembered. */
+RL_INLINE __u32 rl_kept_others(const struct rl_kept *kept, __u32 epoch, __u64 now)
+{
+	__u32 mask = 0, time;
+
+	if (!kept || rl_kept_stale(kept, epoch, now))
+		return (1U << RL_ROW) - 1;
+	time = (__u32)(now >> RL_GCRA_STAMP) - *(const volatile __u32 *)&kept->since;
+	for (__u32 i = 0; i < RL_ROW; i++)
+		mask |= ((*(const volatile __u8 *)&kept->until[i] - time - 1) >> 31) << i;
+	return mask;
+}
+
+/* Remember when a place was last stamped. Under the region's lock. */
+RL_INLINE void rl_kept_note(struct rl_kept *kept, __u32 epoch, __u64 now, __u32 place, __u32 stamp)
+{
+	__u32 left;
+
+	if (rl_kept_stale(kept, epoch, now)) {
+		*(volatile __u64 *)kept->until = 0;
+		*(volatile __u32 *)&kept->since = (__u32)(now >> RL_GCRA_STAMP);
+		*(volatile __u32 *)&kept->epoch = epoch;
+	}
+	left = stamp + RL_TABLE_GRACE - kept->since;
+	*(volatile __u8 *)&kept->until[place & (RL_ROW - 1)] = left < 255 ? (__u8)left : 0;
 }
 
 /* How many places of the row are free. */

@@ -161,6 +161,7 @@ static int sources_size(struct rl_xdp *skel, const struct rl_load_options *optio
 		return rc ? rc
 			  : bpf_map__set_max_entries(skel->maps.rl_sources,
 						     options->max_sources + 256 * (__u32)rl_possible_cpus());
+	rc = rc ?: bpf_map__set_max_entries(skel->maps.rl_kept, 2 * regions * RL_REGION_ROWS);
 	for (size_t i = 0; !rc && i < sizeof(by_row) / sizeof(by_row[0]); i++)
 		rc = bpf_map__set_max_entries(by_row[i], regions * RL_REGION_ROWS);
 	return rc;

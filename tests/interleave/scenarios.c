@@ -187,6 +187,29 @@ static void insert_run(int cpu)
 	world_offer(0, 2);
 }
 
+/* --- replace: likewise, where the table is full, though not for long --- */
+
+static void replace_prepare(void)
+{
+	for (int i = 0; i < 2 * RL_ROW; i++)
+		world_settle(i, -1, LONG_AGO, LONG_AGO);
+}
+
+/* --- last: there is one place left, and two CPUs with a new source each --- */
+
+static void last_prepare(void)
+{
+	world_occupy(1);
+}
+
+/* A source without a place is never let in: the table is full, and closed. */
+static bool last_check(char text[SCHEDULE_TEXT])
+{
+	EXPECT(world_passed(0) == 0 || world_passed(1) == 0, "both sources were let in");
+	EXPECT(world_passed(-1) == 2, "%d packets passed", world_passed(-1));
+	return nothing_minted(0, 0, text) && nothing_minted(1, 0, text);
+}
+
 /* --- new: the limit of new sources changes while two CPUs meet the same one --- */
 
 #define NEW_OWED 70
@@ -626,6 +649,12 @@ const struct scenario scenarios[] = {
      insert_run, idle_check},
     {"insert6", "likewise, known by a hash", 6, BOTH, false, 2, policy_slow, nothing, 2, insert_run,
      idle_check},
+    {"replace4", "likewise, and one takes another's place", 4, BOTH, false, 3, policy_slow, replace_prepare,
+     2, insert_run, idle_check},
+    {"replace6", "likewise, known by a hash", 6, BOTH, false, 2, policy_slow, replace_prepare, 2, insert_run,
+     idle_check},
+    {"last4", "two new sources don't share the last place", 4, BOTH, false, 3, policy_slow, last_prepare, 2,
+     evict_run, last_check},
     {"new", "a new source is settled at the rate that it was charged", 4, GENERAL, false, 2, new_policy,
      new_prepare, 3, new_run, new_check},
     {"change", "a change keeps what is owed", 4, BOTH, false, 2, change_policy, nothing, 3, change_run,

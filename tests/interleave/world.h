@@ -38,6 +38,7 @@ struct world {
 	__u64 head[SLOTS];
 	__u32 policy[WORLD_SOURCES]; /* slot of the longest prefix around each source */
 	__u32 lock[4];
+	struct rl_kept kept[2];
 	struct rl_source own[SLOTS];
 	struct rl_row row[2];
 	struct rl_row_address address[2];

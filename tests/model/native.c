@@ -49,6 +49,11 @@ static inline struct rl_row_address *rl_row_address_at(__u32 index)
 	return &native.address[index];
 }
 
+static inline struct rl_kept *rl_kept_at(__u32 where, __u32 index)
+{
+	return &native.kept[where == RL_AT_ROWS6][index];
+}
+
 static inline __u32 *rl_lock_at(__u32 index)
 {
 	return &native.lock[index];

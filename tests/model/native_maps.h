@@ -60,6 +60,7 @@ struct native {
 	struct rl_table table;
 	struct rl_row rows[2][ROWS], groups[GROUP_ROWS];
 	struct rl_row_address address[ROWS];
+	struct rl_kept kept[2][ROWS];
 	__u32 lock[2 * REGIONS + RL_GROUP_REGIONS];
 	struct native_lru lru[LRU_PLACES];
 } __attribute__((aligned(4096))); /* of whole pages, which native_open() drops */
