@@ -105,7 +105,8 @@ int policies_load(const struct rl_state *state, const struct scenario *scenario,
 		  struct rl_error *err)
 {
 	bool all = scenario->levels == LEVELS_ALL;
-	__u32 most = RL_DEFAULT_LIMITS - (all ? 4 : 2); /* beside `any`, tenant and device; slot 0 is nobody's */
+	__u32 most =
+	    RL_DEFAULT_LIMITS - (all ? 4 : 2); /* beside `any`, tenant and device; slot 0 is nobody's */
 	__u32 loaded = 0, tiles = scenario->prefixes - 1 < most ? scenario->prefixes - 1 : most;
 	int rc = device_enter(state, err);
 

@@ -272,4 +272,63 @@ test_a_large_policy_is_applied_in_about_a_second() {
 	assert_eq "policy" "$(policy)" '[]'
 }
 
+# IPv4 and IPv6, with others inside them, in no order; sent to are some of the last ones and of those that have none.
+test_a_policy_larger_than_usual() {
+	local before after
+	net_make
+	awk 'BEGIN {
+		for (i = 0; i < 49000; i++)
+			printf "set-limit %d.%d.%d.%d/30 --rate %dkpps\n", 1 + i % 90, i / 90 % 256, i / 23040 % 256, i / 5898240 * 4, 1 + i % 9
+		for (i = 0; i < 20995; i++)
+			printf "set-limit 2001:%x:%x::/48 --rate 1mbit\n", i % 50000 + 1, i / 50000 + 1
+		print "set-limit 198.51.100.0/24 --rate 1/h --burst 20"
+		print "set-limit 198.51.100.7 --rate 1/h --burst 5"
+		print "deny 198.51.100.64/26"
+		print "allow 198.51.100.72"
+		print "set-limit any --rate 1/h --burst 30"
+	}' >"$E2E_TMP/policy"
+	expect 0 agent attach "$DEV" --policy "$E2E_TMP/policy"
+	applied '70000 limits, 70000 new, 0 changed, 0 deleted, 0 as they were'
+	send --src 198.51.100.7 --count 40
+	send --src 198.51.100.9 --count 40
+	send --src 198.51.100.70 --count 40
+	send --src 198.51.100.72 --count 40
+	send --src 203.0.113.9 --count 40
+	assert_eq "of one address" "$(limit 198.51.100.7 .passed.packets)" 5
+	assert_eq "of the prefix around it" "$(limit 198.51.100.0/24 .passed.packets)" 20
+	assert_eq "denied" "$(limit 198.51.100.64/26 .dropped.packets)" 40
+	assert_eq "allowed" "$(limit 198.51.100.72 .passed.packets)" 40
+	assert_eq "of no other" "$(limit any .passed.packets)" 30
+	before=${EPOCHREALTIME/[.,]/}
+	agent set-limit 198.51.100.10 --rate 1/h --burst 3
+	after=${EPOCHREALTIME/[.,]/}
+	note "one set-limit in $(((after - before) / 1000)) ms"
+	send --src 198.51.100.10 --count 40
+	assert_eq "of a prefix that came" "$(limit 198.51.100.10 .passed.packets)" 3
+	agent del-limit 198.51.100.0/24
+	send --src 198.51.100.11 --count 40
+	assert_eq "under what is around one that went" "$(limit any .passed.packets)" 60
+	took "70000 as they are, but for one" agent apply "$E2E_TMP/policy"
+	send --src 198.51.100.10 --count 40
+	assert_eq "of a prefix that went by the file" "$(limit 198.51.100.0/24 .passed.packets)" 20
+	expect 1 agent attach "$DEV" --max-limits 5
+	assert_match "another size" "$ERR" "with room for [0-9]+ limits, and can't change its size"
+	took "70000 deleted" agent apply /dev/null
+	assert_eq "policy" "$(policy)" '[]'
+	assert_all_counted
+}
+
+test_max_limits_is_what_there_is_room_for() {
+	net_make
+	expect 0 agent attach "$DEV" --max-limits 3
+	agent set-limit 192.0.2.1 --rate 5pps
+	agent set-limit 192.0.2.2 --rate 5pps
+	agent set-limit 192.0.2.3 --rate 5pps
+	expect 2 agent set-limit 192.0.2.4 --rate 5pps
+	assert_match "full" "$ERR" 'the policy is full: 3 limits'
+	agent del-limit 192.0.2.2
+	expect 0 agent set-limit 192.0.2.4 --rate 5pps
+	assert_eq "policy" "$(agent list --policy | awk '{ printf "%s ", $2 }')" "192.0.2.1 192.0.2.3 192.0.2.4 "
+}
+
 e2e_main "$@"
