@@ -21,7 +21,7 @@
 #include "rl_abi.h"
 
 #define RL_REF_CELL ((1ULL << 24) - 1)
-_Static_assert(RL_CELLS(RL_MOST_LIMITS) <= RL_REF_CELL, "a cell's number fits");
+_Static_assert(RL_CELLS(RL_MOST_LIMITS) <= (__u32)RL_REF_CELL, "a cell's number fits");
 
 /* A settled head. */
 RL_INLINE __u64 rl_ref(__u32 cell)

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define PART 16 /* pages */
+#define PART 2 /* pages */
 
 /* The part of a map that is mapped. */
 struct rl_window {

@@ -4,11 +4,12 @@
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../../user/clock.h"
 #include "../../user/limit.h"
-#include "../../user/policy.h"
+#include "../../user/policy_apply.h"
 #include "../../user/target.h"
 #include "../../user/units.h"
 #include "traffic.h"
@@ -31,19 +32,6 @@ static int terms_of(enum verdict verdict, const struct rl_target *target, struct
 	if (!rc)
 		*out = terms;
 	return rc;
-}
-
-static int set(const struct rl_state *state, const char *name, enum verdict verdict, const char *tenant,
-	       struct rl_error *err)
-{
-	struct rl_target target;
-	struct rl_terms terms;
-	int rc = rl_target_parse(name, &target, err);
-
-	rc = rc ?: terms_of(verdict, &target, &terms, err);
-	if (!rc && tenant)
-		strncpy(terms.tenant, tenant, sizeof(terms.tenant) - 1);
-	return rc ?: rl_policy_set(state, &target, &terms, rl_clock_ns(), err);
 }
 
 /* "dev:" names a device that is attached. */
@@ -78,45 +66,83 @@ static struct rl_prefix tile(__u8 family, __u32 bits, __u32 number)
 	return family == 4 ? rl_prefix_cut(4, ip4, bits) : rl_prefix_cut(6, ip6, BEFORE_IP6 + bits);
 }
 
-/*
- * The prefixes inside `any`, one by one; what loads a whole policy at once would take the place of this loop. A policy that is full
- * ends it.
- */
-static int load_tiles(const struct rl_state *state, const struct scenario *scenario, __u32 count,
-		      __u32 *loaded, struct rl_error *err)
+/* A policy as from a file, with the terms that its lines have. */
+struct policy {
+	struct rl_policy_file file;
+	struct rl_terms any, tile, shared;
+};
+
+static void add(struct policy *policy, const struct rl_target *target, const struct rl_terms *terms)
+{
+	policy->file.lines[policy->file.count++] =
+	    (struct rl_policy_line){.target = *target, .terms = terms, .number = (__u32)policy->file.count};
+}
+
+static int add_named(struct policy *policy, const char *name, enum verdict verdict, struct rl_terms *terms,
+		     struct rl_error *err)
+{
+	struct rl_target target;
+	int rc = rl_target_parse(name, &target, err);
+
+	rc = rc ?: terms_of(verdict, &target, terms, err);
+	if (!rc)
+		add(policy, &target, terms);
+	return rc;
+}
+
+/* `any`, and with all levels its tenant and the device. */
+static int add_levels(struct policy *policy, const struct scenario *scenario, struct rl_error *err)
+{
+	int rc = add_named(policy, "any", scenario->verdict, &policy->any, err);
+
+	if (scenario->levels != LEVELS_ALL)
+		return rc;
+	strcpy(policy->any.tenant, TENANT);
+	rc = rc ?: add_named(policy, "tenant:" TENANT, PASSING, &policy->shared, err);
+	return rc ?: add_named(policy, "dev:" POLICIES_DEVICE, PASSING, &policy->shared, err);
+}
+
+/* The prefixes inside `any`. */
+static int add_tiles(struct policy *policy, const struct scenario *scenario, __u32 count,
+		     struct rl_error *err)
 {
 	__u32 bits = tile_bits(count);
 	int rc = 0;
 
-	for (*loaded = 0; *loaded < count; ++*loaded) {
-		const struct rl_prefix prefix = tile(scenario->family, bits, *loaded);
+	for (__u32 i = 0; !rc && i < count; i++) {
+		const struct rl_prefix prefix = tile(scenario->family, bits, i);
 		const struct rl_target target = rl_target_prefix(&prefix);
-		struct rl_terms terms;
 
-		rc = terms_of(scenario->verdict, &target, &terms, err);
-		rc = rc ?: rl_policy_set(state, &target, &terms, rl_clock_ns(), err);
-		if (rc)
-			break;
+		rc = i ? 0 : terms_of(scenario->verdict, &target, &policy->tile, err);
+		add(policy, &target, &policy->tile);
 	}
-	return rc == -ENOSPC && *loaded ? 0 : rc;
+	return rc;
+}
+
+static int policy_make(struct policy *policy, const struct scenario *scenario, struct rl_error *err)
+{
+	int rc;
+
+	policy->file.name = "the benchmark's policy";
+	policy->file.lines = calloc(scenario->prefixes + 3UL, sizeof(*policy->file.lines));
+	if (!policy->file.lines)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	rc = add_levels(policy, scenario, err);
+	rc = rc ?: add_tiles(policy, scenario, scenario->prefixes - 1, err);
+	return rc ?: rl_policy_file_order(&policy->file, err);
 }
 
 int policies_load(const struct rl_state *state, const struct scenario *scenario, __u32 *prefixes,
 		  struct rl_error *err)
 {
-	bool all = scenario->levels == LEVELS_ALL;
-	__u32 most =
-	    RL_DEFAULT_LIMITS - (all ? 4 : 2); /* beside `any`, tenant and device; slot 0 is nobody's */
-	__u32 loaded = 0, tiles = scenario->prefixes - 1 < most ? scenario->prefixes - 1 : most;
+	struct policy policy = {};
+	struct rl_applied applied;
 	int rc = device_enter(state, err);
 
-	rc = rc ?: set(state, "any", scenario->verdict, all ? TENANT : NULL, err);
-	if (all) {
-		rc = rc ?: set(state, "tenant:" TENANT, PASSING, NULL, err);
-		rc = rc ?: set(state, "dev:" POLICIES_DEVICE, PASSING, NULL, err);
-	}
-	rc = rc ?: load_tiles(state, scenario, tiles, &loaded, err);
+	rc = rc ?: policy_make(&policy, scenario, err);
+	rc = rc ?: rl_policy_apply(state, &policy.file, RL_APPLY, rl_clock_ns(), &applied, err);
+	rl_policy_file_free(&policy.file);
 	if (!rc)
-		*prefixes = loaded + 1;
+		*prefixes = scenario->prefixes;
 	return rc;
 }

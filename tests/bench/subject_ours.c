@@ -87,11 +87,13 @@ static int load_dropping(struct subject *subject, struct rl_error *err)
 static int open_ours(struct subject *subject, struct rl_error *err)
 {
 	__u32 sources = subject->scenario->sources;
-	const struct rl_load_options options = {.frags = true,
-						.store = subject->id == SUBJECT_LRU ? RL_STORE_LRU
-										    : RL_STORE_TABLE,
-						.max_sources = sources > ROOM ? sources : ROOM,
-						.seed = {0x243f6a8885a308d3ULL, 1}};
+	const struct rl_load_options options = {
+	    .frags = true,
+	    .store = subject->id == SUBJECT_LRU ? RL_STORE_LRU : RL_STORE_TABLE,
+	    .max_sources = sources > ROOM ? sources : ROOM,
+	    .max_limits =
+		subject->scenario->prefixes + 4 > RL_DEFAULT_LIMITS ? subject->scenario->prefixes + 4 : 0,
+	    .seed = {0x243f6a8885a308d3ULL, 1}};
 	struct rl_state state = RL_STATE_INIT;
 	int rc = load(subject, &options, err);
 

@@ -69,7 +69,7 @@ static void fill(const struct fixture *fx)
 	RL_HEADS struct rl_heads heads = {};
 	struct rl_error err = {};
 
-	cr_assert_eq(rl_heads_open(&fx->state, RL_HEADS_WRITE, &heads, &err), 0, "%s", err.text);
+	cr_assert_eq(rl_heads_open(&fx->state, RL_HEADS_REWRITE, &heads, &err), 0, "%s", err.text);
 	for (__u32 i = 1; i <= ALL; i++) {
 		struct rl_target target = target_of(i);
 		struct rl_terms terms = terms_of(i);
@@ -160,7 +160,7 @@ static void expect_all_read(const struct fixture *fx, const __u32 *held, size_t 
 	cr_assert_eq(lines_of(rl_view_stats_table, &snapshot), ALL + 3);
 }
 
-Test(full_policy, each_source_is_held_to_its_own_limit, .timeout = 90)
+Test(full_policy, each_source_is_held_to_its_own_limit, .timeout = 180)
 {
 	static const __u32 held[] = {1, 2, ALL / 2, ALL / 2 + 1, ALL - 1, ALL};
 	const size_t count = sizeof(held) / sizeof(held[0]);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../../user/policy.h"
+#include "../../user/ranges.h"
 #include "rl_xdp.skel.h"
 
 static struct rl_xdp *skel;
@@ -25,6 +26,8 @@ void maps_make(__u32 slots, __u32 cells)
 	skel = rl_xdp__open();
 	cr_assert_not_null(skel);
 	bpf_program__set_autoload(skel->progs.rl_xdp, false);
+	bpf_map__set_max_entries(skel->maps.rl_ranges, rl_ranges_blocks(slots));
+	bpf_map__set_max_entries(skel->maps.rl_index, 2 * slots);
 	bpf_map__set_max_entries(skel->maps.rl_heads, slots);
 	bpf_map__set_max_entries(skel->maps.rl_own, slots);
 	bpf_map__set_max_entries(skel->maps.rl_limit_count, slots);

@@ -12,6 +12,7 @@
 #include "../../user/limit.h"
 #include "../../user/policy.h"
 #include "../../user/prefix.h"
+#include "../../user/ranges.h"
 #include "../../user/reset.h"
 #include "../../user/sources.h"
 #include "rl_xdp.skel.h"
@@ -52,6 +53,7 @@ static void size_maps(struct rl_xdp *skel)
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		bpf_map__set_max_entries(rows[i], REGIONS * RL_REGION_ROWS);
+	bpf_map__set_max_entries(skel->maps.rl_ranges, rl_ranges_blocks(COUNTED));
 	bpf_map__set_max_entries(skel->maps.rl_locks, 2 * REGIONS + 256);
 	bpf_map__set_max_entries(skel->maps.rl_limit_count, COUNTED);
 	if (kernel.store == RL_STORE_LRU)
