@@ -2,13 +2,13 @@
 /*
  * policy.h - the pinned policy as limits: read all of it, set one, delete one.
  *
- * A limit is found by its target: a prefix by the trie, which gives its slot; tenants, devices and `new` by rl_names. The
- * slot's head says which cell is in force (rl_ref.h), and a prefix's cell names the slots of its class limits and of its
- * tenant. A tenant has a slot as soon as a prefix names it, with no rate until it is given one.
+ * A limit is found by its target: a prefix by the index, which gives its slot (index.h); tenants, devices and `new` by
+ * rl_names. The slot's head says which cell is in force (rl_ref.h), and a prefix's cell names the slots of its class limits
+ * and of its tenant. A tenant has a slot as soon as a prefix names it, with no rate until it is given one.
  *
  * Every change is whole or not at all, for packets and for an agent that is killed:
  *   - a new limit: claim slot and cell, zero the slot's bucket and counters, write the cell, set the head, then make it
- *     reachable by one system call (trie entry, name, or its prefix's new cell);
+ *     reachable by one system call (name, or its prefix's new cell); a prefix, with an epoch (stage.h);
  *   - a changed one: write a free cell, then one store of the head;
  *   - a deleted one: take it out of reach by one system call, or, of a name, by one store of the head (names.h). Of a
  *     tenant that prefixes belong to, that store puts a version without terms in force; then its bucket is filled;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * prefixes.h - limits of prefixes and of their classes: found by the trie, whose slot's limit names the classes' slots and
+ * prefixes.h - limits of prefixes and of their classes: found by the index, whose slot's limit names the classes' slots and
  * the tenant's. The tenant is the prefix's own, or that of the nearest prefix around it that has one.
  */
 #ifndef RL_PREFIXES_H

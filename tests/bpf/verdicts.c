@@ -207,7 +207,7 @@ Test(verdicts, arp_and_discovery_outlive_a_tight_limit)
 	fixture_close(&fx);
 }
 
-/* A damaged policy drops nothing: the trie names a slot that nobody is in. */
+/* A damaged policy drops nothing: the ranges name a slot that nobody is in. */
 Test(verdicts, an_empty_slot_is_no_limit)
 {
 	struct fixture fx = fixture_open();
