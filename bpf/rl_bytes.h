@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * rl_bytes.h - bytes of the network as numbers, which keep the order of addresses. Compiles on both sides.
+ * rl_bytes.h - bytes of the network as numbers, which keep the order of addresses; and numbers mixed for a hash. Compiles on
+ * both sides.
  *
  * A compiler for BPF takes memory whose alignment it doesn't know byte by byte, and bytes that were stored one by one and are
  * then read as a word cost a stall. The kernels that rl-agent runs on load words from anywhere (the verifier asks for
@@ -69,5 +70,13 @@ RL_INLINE void rl_copy16(__u8 *to, const __u8 *from)
 	__builtin_memcpy(to, from, 16);
 }
 #endif
+
+/* Finalizer of MurmurHash3: each bit of the input flips each bit of the output with a chance of one half. */
+RL_INLINE __u64 rl_mix(__u64 x)
+{
+	x = (x ^ x >> 33) * 0xff51afd7ed558ccdULL;
+	x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53ULL;
+	return x ^ x >> 33;
+}
 
 #endif

@@ -43,14 +43,6 @@ struct rl_rows {
 	    home; /* the place in either that is looked at first, and taken if it is free: mostly it is there */
 };
 
-/* Finalizer of MurmurHash3: each bit of the input flips each bit of the output with a chance of one half. */
-RL_INLINE __u64 rl_table_mix(__u64 x)
-{
-	x = (x ^ x >> 33) * 0xff51afd7ed558ccdULL;
-	x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53ULL;
-	return x ^ x >> 33;
-}
-
 /* The first `bits` bits of an address in network byte order; bits: 0 to 8 * size. */
 RL_INLINE void rl_address_cut(__u8 *addr, __u32 size, __u32 bits)
 {
@@ -67,8 +59,7 @@ RL_INLINE __u64 rl_table_number(const struct rl_table *table, __u8 family, const
 {
 	if (family == 4)
 		return rl_be32(addr);
-	return rl_table_mix(rl_table_mix(rl_be64(addr) ^ table->seed[1]) ^ rl_be64(addr + 8) ^
-			    table->seed[0]);
+	return rl_mix(rl_mix(rl_be64(addr) ^ table->seed[1]) ^ rl_be64(addr + 8) ^ table->seed[0]);
 }
 
 /*
@@ -110,13 +101,13 @@ RL_INLINE __u64 rl_table_group(const struct rl_table *table, const struct rl_lim
 	first = bits ? first >> (64 - bits) << (64 - bits) : 0;
 	if (family == 4)
 		return (__u64)limit->id << 32 | first >> 32;
-	return (__u64)limit->id << 32 | (__u32)(rl_table_mix(first ^ table->seed[0]) | 1);
+	return (__u64)limit->id << 32 | (__u32)(rl_mix(first ^ table->seed[0]) | 1);
 }
 
 /* The rows of a spot in a table of so many regions. */
 RL_INLINE struct rl_rows rl_table_rows(const struct rl_table *table, __u32 regions, __u64 spot)
 {
-	__u64 hash = rl_table_mix(rl_table_mix(spot ^ table->seed[0]) ^ table->seed[1]);
+	__u64 hash = rl_mix(rl_mix(spot ^ table->seed[0]) ^ table->seed[1]);
 	struct rl_rows rows;
 	__u32 first = hash & (RL_REGION_ROWS - 1), second = (hash / RL_REGION_ROWS) & (RL_REGION_ROWS - 1),
 	      region;
@@ -151,7 +142,7 @@ RL_FUNCTION __u32 rl_row_find(const struct rl_row *row, __u64 key, __u32 home)
  */
 RL_INLINE __u32 rl_known(__u32 epoch, __u64 key)
 {
-	__u32 known = epoch + 1 + (__u32)rl_table_mix(key);
+	__u32 known = epoch + 1 + (__u32)rl_mix(key);
 
 	return known ? known : 1;
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "../bpf/rl_bytes.h"
 #include "../bpf/rl_ref.h"
 #include "claims.h"
 #include "cleanup.h"
@@ -15,14 +16,6 @@
 
 #define GONE UINT32_MAX /* where a slot was: what is behind it is looked for further */
 
-/* Finalizer of MurmurHash3, of each word in turn. */
-static __u64 mix(__u64 x)
-{
-	x = (x ^ x >> 33) * 0xff51afd7ed558ccdULL;
-	x = (x ^ x >> 33) * 0xc4ceb9fe1a85ec53ULL;
-	return x ^ x >> 33;
-}
-
 static __u64 prefix_hash(const struct rl_prefix *prefix)
 {
 	__u64 words[3], hash = 0;
@@ -30,7 +23,7 @@ static __u64 prefix_hash(const struct rl_prefix *prefix)
 	_Static_assert(sizeof(words) == sizeof(*prefix), "all of it");
 	memcpy(words, prefix, sizeof(words));
 	for (int i = 0; i < 3; i++)
-		hash = mix(hash ^ words[i]);
+		hash = rl_mix(hash ^ words[i]);
 	return hash;
 }
 
@@ -189,14 +182,13 @@ __u32 rl_index_match(const struct rl_heads *heads, const struct rl_prefix *prefi
 	return slot;
 }
 
-/* The prefix that is in force in this slot; NULL: none. */
-static const struct rl_prefix *slot_in_force(const struct rl_heads *heads, __u32 slot, struct rl_limit *room)
+const struct rl_limit *rl_index_in_force(const struct rl_heads *heads, __u32 slot, struct rl_limit *room)
 {
 	const struct rl_limit *limit = rl_cell_at(heads, rl_heads_cell(heads, slot), room);
 
 	return limit && limit->slot == slot && limit->level == RL_LEVEL_SOURCE &&
 		       rl_index_has(heads, &limit->target.prefix, slot)
-		   ? &limit->target.prefix
+		   ? limit
 		   : NULL;
 }
 
@@ -212,11 +204,11 @@ int rl_index_list(const struct rl_heads *heads, struct rl_ranges_prefix **out, s
 	if (!found || !room)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory while reading the policy");
 	for (__u32 slot = 1; slot < slots; slot++) {
-		struct rl_limit limit;
-		const struct rl_prefix *prefix = slot_in_force(heads, slot, &limit);
+		struct rl_limit copy;
+		const struct rl_limit *limit = rl_index_in_force(heads, slot, &copy);
 
-		if (prefix)
-			room[all++] = rl_ordered_prefix(prefix, slot);
+		if (limit)
+			room[all++] = rl_ordered_prefix(&limit->target.prefix, slot);
 	}
 	ordered = rl_order(room, room + slots, all);
 	for (size_t i = 0; i < all; i++)
@@ -234,38 +226,25 @@ void rl_index_close(struct rl_index *index)
 	rl_mapping_close(&index->blocks);
 }
 
-/* All blocks: for a build. */
-static int blocks_open(struct rl_index *index, struct rl_error *err)
-{
-	rl_mapping_close(&index->blocks);
-	index->ranges.end = 0;
-	return rl_mapping_open(index->heads->state, RL_MAP_RANGES, sizeof(union rl_ranges_block), true,
-			       RL_MAPPING_WHOLE, &index->blocks, err);
-}
-
 #define PATCH_BLOCKS 4096 /* 256 KiB: more than a patch takes that isn't of a very short prefix */
 
-/* For patches: mapping all blocks of a large policy takes longer than everything else that a command does. */
-static int blocks_open_part(struct rl_index *index, struct rl_error *err)
+/* Map all blocks, or what patches touch: to map all of a large policy takes longer than everything else that a command does. */
+static int ranges_open(struct rl_index *index, bool all, struct rl_error *err)
 {
-	__u32 from, count = rl_ranges_touched(&index->ranges, PATCH_BLOCKS, &from);
-
-	rl_mapping_close(&index->blocks);
-	index->ranges.end = from + count;
-	return rl_mapping_open_part(index->heads->state, RL_MAP_RANGES, sizeof(union rl_ranges_block), from,
-				    count, &index->blocks, err);
-}
-
-/* The ranges, with `map`'s blocks. */
-static int ranges_open(struct rl_index *index, int (*map)(struct rl_index *, struct rl_error *),
-		       struct rl_error *err)
-{
+	const struct rl_state *state = index->heads->state;
+	struct rl_ranges *ranges = &index->ranges;
+	__u32 from = 0, count;
 	int rc;
 
-	index->ranges.blocks = rl_map_entries(index->heads->state, RL_MAP_RANGES);
-	index->ranges.head = &rl_heads_settings(index->heads)->ranges;
-	rc = map(index, err);
-	index->ranges.block = index->blocks.base;
+	rl_mapping_close(&index->blocks);
+	ranges->head = &rl_heads_settings(index->heads)->ranges;
+	ranges->blocks = count = rl_map_entries(state, RL_MAP_RANGES);
+	if (!all)
+		count = rl_ranges_touched(ranges, PATCH_BLOCKS, &from);
+	ranges->end = all ? 0 : from + count;
+	rc = rl_mapping_open_part(state, RL_MAP_RANGES, sizeof(*ranges->block), from, count, &index->blocks,
+				  err);
+	ranges->block = index->blocks.base;
 	return rc;
 }
 
@@ -280,12 +259,12 @@ static int ranges_compact(struct rl_index *index, struct rl_error *err)
 static int ranges_patch(struct rl_index *index, const struct rl_prefix *prefix, __u32 from, __u32 to,
 			struct rl_error *err)
 {
-	int rc = index->blocks.base ? 0 : ranges_open(index, blocks_open_part, err);
+	int rc = index->blocks.base ? 0 : ranges_open(index, false, err);
 
 	if (!rc)
 		rc = rl_ranges_patch(&index->ranges, prefix, from, to, err);
 	if (rc == -ENOSPC && index->ranges.end) {
-		rc = ranges_open(index, blocks_open, err);
+		rc = ranges_open(index, true, err);
 		if (!rc)
 			rc = rl_ranges_patch(&index->ranges, prefix, from, to, err);
 	}
@@ -356,7 +335,7 @@ static int rebuild(struct rl_index *index, const struct rl_ranges_prefix *leavin
 		if (prefix)
 			prefixes[stay++] = (struct rl_ranges_prefix){.prefix = *prefix, .slot = slot};
 	}
-	rc = ranges_open(index, blocks_open, err);
+	rc = ranges_open(index, true, err);
 	if (!rc)
 		rc = rl_grace_wait(err);
 	return rc ? rc : rl_ranges_build(&index->ranges, prefixes, stay, err);

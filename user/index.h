@@ -32,6 +32,10 @@ __u32 rl_index_match(const struct rl_heads *heads, const struct rl_prefix *prefi
 /* Has this prefix this slot? By rl_index alone, whatever the slot's limit is. */
 bool rl_index_has(const struct rl_heads *heads, const struct rl_prefix *prefix, __u32 slot);
 
+/* The general limit that is in force in this slot, of a prefix that has it; in *room where cells aren't mapped. NULL: none. Slots
+ * that were given back may have their last cell still. */
+const struct rl_limit *rl_index_in_force(const struct rl_heads *heads, __u32 slot, struct rl_limit *room);
+
 /* Every prefix in force, with its slot, in the order of rl_prefix_compare. *out is allocated; the caller frees it. Needs cells
  * that are mapped. */
 int rl_index_list(const struct rl_heads *heads, struct rl_ranges_prefix **out, size_t *count,

@@ -74,22 +74,14 @@ int rl_names_leave(const struct rl_heads *heads, const struct rl_target *target,
 	return rc;
 }
 
-/* Is this general limit in reach? Slots that were given back have their last cell still. */
-static bool is_reached(const struct rl_heads *heads, const struct rl_limit *limit)
-{
-	return rl_index_has(heads, &limit->target.prefix, limit->slot);
-}
-
 /* Does a prefix belong to the tenant in this slot? */
 static bool tenant_used_in(const struct rl_heads *scan, __u32 slot)
 {
-	const struct rl_limit *cells = scan->cells.base;
-
 	for (__u32 i = 1; i < scan->map.entries; i++) {
-		__u32 cell = rl_heads_cell(scan, i);
+		struct rl_limit room;
+		const struct rl_limit *limit = rl_index_in_force(scan, i, &room);
 
-		if (cell && cell < scan->cells.entries && cells[cell].level == RL_LEVEL_SOURCE &&
-		    cells[cell].tenant == slot && cells[cell].slot == i && is_reached(scan, &cells[cell]))
+		if (limit && limit->tenant == slot)
 			return true;
 	}
 	return false;

@@ -56,17 +56,17 @@ static void reach_add(struct reach *reach, const struct rl_heads *heads, __u32 s
 static void reach_prefixes(struct reach *reach, const struct rl_heads *heads)
 {
 	for (__u32 slot = 1; slot < heads->map.entries; slot++) {
-		struct rl_limit limit, one;
+		struct rl_limit room, one;
+		const struct rl_limit *limit = rl_index_in_force(heads, slot, &room);
 
-		if (!rl_heads_limit(heads, slot, &limit) || limit.slot != slot ||
-		    limit.level != RL_LEVEL_SOURCE || !rl_index_has(heads, &limit.target.prefix, slot))
+		if (!limit)
 			continue;
-		reach_add(reach, heads, slot, limit.id);
-		if (limit.tenant < reach->slot_count)
-			reach->named[limit.tenant] = 1;
-		for (__u32 k = 0; k < limit.class_count && k < RL_MAX_CLASSES; k++)
-			if (rl_heads_limit(heads, limit.class[k].slot, &one))
-				reach_add(reach, heads, limit.class[k].slot, one.id);
+		reach_add(reach, heads, slot, limit->id);
+		if (limit->tenant < reach->slot_count)
+			reach->named[limit->tenant] = 1;
+		for (__u32 k = 0; k < limit->class_count && k < RL_MAX_CLASSES; k++)
+			if (rl_heads_limit(heads, limit->class[k].slot, &one))
+				reach_add(reach, heads, limit->class[k].slot, one.id);
 	}
 }
 

@@ -3,7 +3,6 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 
 #include "cleanup.h"
@@ -12,9 +11,9 @@
 #define CHUNK 4096
 #define TRIES 16
 
-/* Keys and slots as the kernel gives them; a key may come several times. */
+/* Names and slots as the kernel gives them; a name may come several times. */
 struct pairs {
-	char *keys;
+	struct rl_target *names;
 	__u32 *slots;
 	size_t count;
 	size_t room;
@@ -24,7 +23,7 @@ struct pairs {
 
 static void pairs_free(struct pairs *pairs)
 {
-	free(pairs->keys);
+	free(pairs->names);
 	free(pairs->slots);
 }
 
@@ -33,17 +32,17 @@ static int out_of_memory(struct rl_error *err)
 	return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory while reading the policy");
 }
 
-static int pairs_reserve(struct pairs *pairs, size_t key_size, struct rl_error *err)
+static int pairs_reserve(struct pairs *pairs, struct rl_error *err)
 {
 	size_t room = pairs->room ? pairs->room * 2 : CHUNK;
 	void *grown;
 
 	if (pairs->count + CHUNK <= pairs->room)
 		return 0;
-	grown = reallocarray(pairs->keys, room, key_size);
+	grown = reallocarray(pairs->names, room, sizeof(*pairs->names));
 	if (!grown)
 		return out_of_memory(err);
-	pairs->keys = grown;
+	pairs->names = grown;
 	grown = reallocarray(pairs->slots, room, sizeof(*pairs->slots));
 	if (!grown)
 		return out_of_memory(err);
@@ -56,25 +55,23 @@ static int pairs_reserve(struct pairs *pairs, size_t key_size, struct rl_error *
  * In batches. Where the key that a batch ended at is deleted, the kernel begins again, and the same keys come again; where
  * the one that it is at is, or it has no memory at hand, the batch ends early.
  */
-static int walk(const struct rl_state *state, enum rl_map map, size_t key_size, struct pairs *out,
-		struct rl_error *err)
+static int walk(const struct rl_state *state, struct pairs *out, struct rl_error *err)
 {
-	char batch[sizeof(struct rl_target)]; /* holds any key */
+	struct rl_target batch; /* as much as the kernel may write of where it is */
 	bool first = true;
 	int tries = 0;
 
-	while (out->count < 4UL * rl_map_entries(state, map) && tries < TRIES) {
+	while (out->count < 4UL * rl_map_entries(state, RL_MAP_NAMES) && tries < TRIES) {
 		__u32 count = CHUNK;
-		int rc = pairs_reserve(out, key_size, err);
+		int rc = pairs_reserve(out, err);
 
 		if (rc)
 			return rc;
-		rc = bpf_map_lookup_batch(state->map[map], first ? NULL : batch, batch,
-					  out->keys + out->count * key_size, out->slots + out->count, &count,
-					  NULL);
+		rc = bpf_map_lookup_batch(state->map[RL_MAP_NAMES], first ? NULL : &batch, &batch,
+					  out->names + out->count, out->slots + out->count, &count, NULL);
 		if (rc && rc != -ENOENT && rc != -EINTR && rc != -ENOMEM && rc != -EAGAIN)
 			return rl_error_set(err, RL_ERROR_KERNEL, -rc, "can't read the map %s: %s",
-					    rl_map_name(map), strerror(-rc));
+					    rl_map_name(RL_MAP_NAMES), strerror(-rc));
 		out->count += count;
 		if (rc == -ENOENT)
 			return 0;
@@ -85,58 +82,39 @@ static int walk(const struct rl_state *state, enum rl_map map, size_t key_size, 
 			    "the policy changes faster than it can be read: try again");
 }
 
-/* Each kind of entry is a key with its slot behind it. */
-_Static_assert(offsetof(struct rl_walk_name, slot) == sizeof(struct rl_target), "the slot is behind the key");
-
-typedef int (*compare)(const void *, const void *);
-
-static int names_compare(const void *a, const void *b)
+static int compare(const void *a, const void *b)
 {
 	return rl_target_compare(&((const struct rl_walk_name *)a)->target,
 				 &((const struct rl_walk_name *)b)->target);
 }
 
-/* Sorted, each key once. */
-static size_t entries_order(char *entries, size_t count, size_t size, compare order)
+/* Sorted, each name once. */
+static size_t names_order(struct rl_walk_name *names, size_t count)
 {
 	size_t kept = 0;
 
-	qsort(entries, count, size, order);
+	qsort(names, count, sizeof(*names), compare);
 	for (size_t i = 0; i < count; i++)
-		if (!kept || order(entries + (kept - 1) * size, entries + i * size))
-			memmove(entries + kept++ * size, entries + i * size, size);
+		if (!kept || compare(&names[kept - 1], &names[i]))
+			names[kept++] = names[i];
 	return kept;
-}
-
-static int entries_read(const struct rl_state *state, enum rl_map map, size_t size, compare order, void **out,
-			size_t *count, struct rl_error *err)
-{
-	size_t key_size = size - sizeof(__u32);
-	PAIRS struct pairs pairs = {};
-	RL_FREE char *entries = NULL;
-	int rc = walk(state, map, key_size, &pairs, err);
-
-	if (rc)
-		return rc;
-	entries = calloc(pairs.count + 1, size);
-	if (!entries)
-		return out_of_memory(err);
-	for (size_t i = 0; pairs.keys && pairs.slots && i < pairs.count; i++) {
-		memcpy(entries + i * size, pairs.keys + i * key_size, key_size);
-		memcpy(entries + i * size + key_size, &pairs.slots[i], sizeof(pairs.slots[i]));
-	}
-	*count = entries_order(entries, pairs.count, size, order);
-	*out = RL_TAKE_PTR(entries);
-	return 0;
 }
 
 int rl_walk_names(const struct rl_state *state, struct rl_walk_name **out, size_t *count,
 		  struct rl_error *err)
 {
-	void *entries = NULL;
-	int rc = entries_read(state, RL_MAP_NAMES, sizeof(**out), names_compare, &entries, count, err);
+	PAIRS struct pairs pairs = {};
+	struct rl_walk_name *names;
+	int rc = walk(state, &pairs, err);
 
-	if (!rc)
-		*out = entries;
-	return rc;
+	if (rc)
+		return rc;
+	names = calloc(pairs.count + 1, sizeof(*names));
+	if (!names)
+		return out_of_memory(err);
+	for (size_t i = 0; pairs.names && pairs.slots && i < pairs.count; i++)
+		names[i] = (struct rl_walk_name){.target = pairs.names[i], .slot = pairs.slots[i]};
+	*count = names_order(names, pairs.count);
+	*out = names;
+	return 0;
 }

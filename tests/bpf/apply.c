@@ -24,18 +24,11 @@
 #include "fixture.h"
 #include "maps.h"
 
-#define SLOTS 512
-#define CELLS 600
-#define TEXT  16384
+#define TEXT 16384
 
 static __u64 now = 1000000000000;
 
-static void few(void)
-{
-	maps_make(SLOTS, CELLS);
-}
-
-TestSuite(apply, .init = few, .fini = maps_end, .timeout = 300);
+TestSuite(apply, .init = maps_make_few, .fini = maps_end, .timeout = 300);
 
 /* ---- short forms ---- */
 
@@ -94,13 +87,13 @@ static void dump_limit(const struct rl_limit *limit, char out[RL_STATEMENT_TEXT 
 static const char *dump(char buf[TEXT])
 {
 	RL_FREE struct rl_limit *limits = NULL;
-	static char texts[SLOTS][RL_STATEMENT_TEXT + RL_TENANT_LEN + 8];
-	char *lines[SLOTS];
+	static char texts[MAPS_SLOTS][RL_STATEMENT_TEXT + RL_TENANT_LEN + 8];
+	char *lines[MAPS_SLOTS];
 	struct rl_error err;
 	size_t count, used = 0;
 
 	cr_assert_eq(rl_policy_read(&maps, &limits, &count, &err), 0, "%s", err.text);
-	cr_assert_lt(count, SLOTS);
+	cr_assert_lt(count, MAPS_SLOTS);
 	for (size_t i = 0; i < count; i++) {
 		dump_limit(&limits[i], texts[i]);
 		lines[i] = texts[i];
@@ -459,13 +452,14 @@ Test(apply, what_killed_agents_had_claimed_is_found_again)
 	struct rl_claim claim = {.id = 999999};
 
 	apply(one);
-	for (__u32 i = 1; i < CELLS; i++) {
+	for (__u32 i = 1; i < MAPS_CELLS; i++) {
 		struct rl_claim there;
 
 		bpf_map_lookup_elem(maps.map[RL_MAP_CELLS], &i, &there);
 		if (!there.id)
 			bpf_map_update_elem(maps.map[RL_MAP_CELLS], &i, &claim, BPF_ANY);
-		if (i < SLOTS && bpf_map_lookup_elem(maps.map[RL_MAP_SLOTS], &i, &there) == 0 && !there.id)
+		if (i < MAPS_SLOTS && bpf_map_lookup_elem(maps.map[RL_MAP_SLOTS], &i, &there) == 0 &&
+		    !there.id)
 			bpf_map_update_elem(maps.map[RL_MAP_SLOTS], &i, &claim, BPF_ANY);
 	}
 	apply(other);
@@ -546,7 +540,7 @@ Test(apply, an_agent_killed_at_any_system_call_leaves_the_old_policy_or_the_new)
 		int n = 1 + i;
 
 		maps_end();
-		few();
+		maps_make_few();
 		dump_both(&scenarios[i], was, is);
 		for (; maps_killed_at(scenarios[i].to, n, 0); n += stride) {
 			snprintf(where, sizeof(where), "at %d", n);
@@ -565,7 +559,7 @@ Test(apply, an_agent_killed_between_system_calls_leaves_the_old_policy_or_the_ne
 	srand(3);
 	for (size_t i = 0; i < SCENARIOS; i++) {
 		maps_end();
-		few();
+		maps_make_few();
 		dump_both(&scenarios[i], was, is);
 		for (int time = 0; time < times; time++) {
 			int n = 1 + rand() % 100, further = 1 + rand() % (rand() % 4 ? 300 : 4000);

@@ -41,6 +41,11 @@ void maps_make(__u32 slots, __u32 cells)
 	cr_assert_eq(rl_state_meta_write(&maps, &meta, &err), 0, "%s", err.text);
 }
 
+void maps_make_few(void)
+{
+	maps_make(MAPS_SLOTS, MAPS_CELLS);
+}
+
 void maps_end(void)
 {
 	rl_xdp__destroy(skel);

@@ -13,6 +13,12 @@
 extern struct rl_state maps;
 
 void maps_make(__u32 slots, __u32 cells);
+
+/* As many as most tests of policies want. */
+#define MAPS_SLOTS 512
+#define MAPS_CELLS 600
+void maps_make_few(void);
+
 void maps_end(void);
 
 __u32 maps_claimed(enum rl_map which);

@@ -28,18 +28,11 @@ static inline __u64 rl_now(void)
 #include "../../bpf/rl_table.h"
 #include "maps.h"
 
-#define SLOTS 512
-#define CELLS 600
-#define TEXT  8192
+#define TEXT 8192
 
 static __u64 now = 1000000000000;
 
-static void state_few(void)
-{
-	maps_make(SLOTS, CELLS);
-}
-
-TestSuite(policy, .init = state_few, .fini = maps_end, .timeout = 300);
+TestSuite(policy, .init = maps_make_few, .fini = maps_end, .timeout = 300);
 
 /* ---- short forms ---- */
 
@@ -878,13 +871,14 @@ Test(policy, what_killed_agents_had_claimed_is_found_again)
 	set("198.51.100.0/24", "1kpps @acme");
 	set("198.51.100.0/24", "1pps .syn");
 	set("198.51.100.7", "1kpps");
-	for (__u32 i = 1; i < CELLS; i++) {
+	for (__u32 i = 1; i < MAPS_CELLS; i++) {
 		struct rl_claim there;
 
 		bpf_map_lookup_elem(maps.map[RL_MAP_CELLS], &i, &there);
 		if (!there.id)
 			bpf_map_update_elem(maps.map[RL_MAP_CELLS], &i, &claim, BPF_ANY);
-		if (i < SLOTS && bpf_map_lookup_elem(maps.map[RL_MAP_SLOTS], &i, &there) == 0 && !there.id)
+		if (i < MAPS_SLOTS && bpf_map_lookup_elem(maps.map[RL_MAP_SLOTS], &i, &there) == 0 &&
+		    !there.id)
 			bpf_map_update_elem(maps.map[RL_MAP_SLOTS], &i, &claim, BPF_ANY);
 	}
 	set("192.0.2.1", "1kpps");
@@ -1028,7 +1022,7 @@ Test(policy, an_agent_killed_at_any_system_call_leaves_the_old_policy_or_the_new
 {
 	for (size_t i = 0; i < sizeof(scenarios) / sizeof(scenarios[0]); i++) {
 		maps_end();
-		state_few();
+		maps_make_few();
 		check_scenario(&scenarios[i]);
 	}
 }
@@ -1072,7 +1066,7 @@ Test(policy, a_change_that_is_half_staged_or_half_settled_is_mended)
 
 			for (int i = 0; i < staged; i++) {
 				struct rl_limit limit = get(heirs[i], NULL), other = limit;
-				__u32 cell = CELLS - 1 - (__u32)i;
+				__u32 cell = MAPS_CELLS - 1 - (__u32)i;
 				struct rl_claim claim = {.id = limit.id};
 				__u64 ref;
 

@@ -97,7 +97,7 @@ static inline int rl_lru_used(void)
 /* The source's place, or the free one where it belongs. */
 static struct native_lru *lru_place(const struct rl_source_key *key)
 {
-	__u64 hash = rl_table_number(&native.table, 6, key->addr) ^ rl_table_mix(key->limit_id);
+	__u64 hash = rl_table_number(&native.table, 6, key->addr) ^ rl_mix(key->limit_id);
 
 	for (__u32 i = 0; i < LRU_PLACES; i++) {
 		struct native_lru *place = &native.lru[(hash + i) % LRU_PLACES];

@@ -45,7 +45,7 @@ __u32 native_classify(__u8 family, const __u8 *addr)
 	const struct rl_limit *best = NULL;
 
 	memcpy(source.addr, addr, sizeof(source.addr));
-	hash = rl_table_mix(rl_table_mix(rl_be64(addr)) ^ rl_be64(addr + 8));
+	hash = rl_mix(rl_mix(rl_be64(addr)) ^ rl_be64(addr + 8));
 	match = &native.match[hash % MATCHES];
 	if (match->family == family && !memcmp(match->addr, addr, sizeof(match->addr)))
 		return match->slot;
