@@ -77,9 +77,8 @@ RL_INLINE struct rl_row *rl_row_at(__u32 where, __u32 index)
 {
 	switch (where) {
 	case RL_AT_ROWS4:
-		return RL_LOOKUP(rl_rows4, &index);
 	case RL_AT_ROWS6:
-		return RL_LOOKUP(rl_rows6, &index);
+		return RL_LOOKUP(rl_rows, &index);
 	case RL_AT_GROUPS:
 		return RL_LOOKUP(rl_groups, &index);
 	default:
@@ -92,10 +91,8 @@ RL_INLINE struct rl_row_address *rl_row_address_at(__u32 index)
 	return RL_LOOKUP(rl_address6, &index);
 }
 
-RL_INLINE struct rl_kept *rl_kept_at(__u32 where, __u32 index)
+RL_INLINE struct rl_kept *rl_kept_at(__u32 index)
 {
-	if (where == RL_AT_ROWS6)
-		index += rl_table.regions * RL_REGION_ROWS;
 	return RL_LOOKUP(rl_kept, &index);
 }
 

@@ -78,7 +78,7 @@ struct {
 } rl_own SEC(".maps");
 
 /*
- * Store `table`: the rows of sources, IPv4 and IPv6 apart. Written by the packet path alone; read by top and explain. Full: no
+ * Store `table`: the rows of sources, IPv4's and IPv6's in the same. Written by the packet path alone; read by top and explain. Full: no
  * place without a debt and idle for a grace time in either of a source's rows. Its packet is then treated as `attach
  * --when-full` says. Sized by attach; one row where the store is `lru`.
  */
@@ -88,9 +88,9 @@ struct {
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct rl_row);
-} rl_rows4 SEC(".maps"), rl_rows6 SEC(".maps");
+} rl_rows SEC(".maps");
 
-/* The whole keys of rl_rows6, by row. Written by the packet path, under the region's lock. */
+/* The whole addresses of IPv6 sources, by row of rl_rows. Written by the packet path, under the region's lock. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -99,7 +99,7 @@ struct {
 	__type(value, struct rl_row_address);
 } rl_address6 SEC(".maps");
 
-/* The regions' locks: of rl_rows4, then of rl_rows6, then of rl_groups. Packet path alone. */
+/* The regions' locks: of rl_rows, then of rl_groups. Packet path alone. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -108,12 +108,12 @@ struct {
 } rl_locks SEC(".maps");
 
 /*
- * By row of rl_rows4, and then of rl_rows6: which of its places can't be given away yet (rl_table.h). Each program's own, since
+ * By row of rl_rows: which of its places can't be given away yet (rl_table.h). Each program's own, since
  * it is but what it found out. Packet path alone.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 2);
+	__uint(max_entries, 1);
 	__type(key, __u32);
 	__type(value, struct rl_kept);
 } rl_kept SEC(".maps");

@@ -315,7 +315,7 @@ struct rl_tally {
 
 /* A limit's own bucket (rl_own), and a source in the LRU map. */
 struct rl_source {
-	__u64 key; /* whose it is: the limit's id in rl_own, rl_lru_key() in the LRU map */
+	__u64 key; /* whose it is: the limit's id in rl_own, rl_table_key() in the LRU map */
 	struct rl_buckets buckets;
 	struct rl_tally tally;
 };
@@ -329,10 +329,25 @@ struct rl_source_key {
 };
 
 /*
- * The table of sources (rl_table.h): rows of eight. A key of 0 is a free place. A key is the limit's id << 32 and
- * the cut address as a number; in IPv6 32 bits of its hash, and the whole address stands beside the row.
+ * The table of sources (rl_table.h): rows of eight, of both families. A key of 0 is a free place. A key is the limit's id << 32
+ * and the cut address as a number; in IPv6 32 bits of its hash, and the whole address stands beside the row. Its highest bit
+ * tells the families apart, hence ids are below RL_MOST_IDS.
  */
-#define RL_ROW 8 /* places in a row */
+#define RL_ROW	    8 /* places in a row */
+#define RL_KEY_SIX  (1ULL << 63)
+#define RL_MOST_IDS (1U << 31)
+
+/* The id of the limit that a key is of. */
+RL_INLINE __u32 rl_key_id(__u64 key)
+{
+	return (__u32)((key & ~RL_KEY_SIX) >> 32);
+}
+
+/* What of a key is the source's alone, whatever the limit. */
+RL_INLINE __u64 rl_key_source(__u64 key)
+{
+	return key & (RL_KEY_SIX | 0xffffffff);
+}
 
 /* One cache line: all that a packet of the source writes, but for shadow. */
 struct rl_row_place {
@@ -347,7 +362,7 @@ struct rl_row {
 };
 
 struct rl_row_address {
-	__u8 addr[RL_ROW][16]; /* cut, as in struct rl_source_key */
+	__u8 addr[RL_ROW][16]; /* cut, as in struct rl_source_key; anything where the place is IPv4's */
 };
 
 /*
@@ -360,7 +375,7 @@ struct rl_row_address {
 /* The table's shape, in the program's .rodata; the same for every program over the same maps. */
 struct rl_table {
 	__u64 seed[2]; /* so that nobody outside can choose addresses that collide */
-	__u32 regions; /* of each family */
+	__u32 regions;
 	__u32 pad;
 };
 
@@ -427,13 +442,13 @@ enum rl_store {
 
 /* One per pinned state, read and written by user space alone. */
 struct rl_meta {
-	__u32 abi; /* RL_ABI_VERSION; first, so that every version can read it */
-	__u32 next_limit_id;
+	__u32 abi;	     /* RL_ABI_VERSION; first, so that every version can read it */
+	__u32 next_limit_id; /* below RL_MOST_IDS, or that: they are used up */
 	__u64 max_sources;
 	__u64 netns_cookie; /* SO_NETNS_COOKIE of the network namespace it belongs to */
 	__u64 seed[2];	    /* of the table's hash */
 	__u32 store;	    /* enum rl_store */
-	__u32 regions;	    /* of the table, for each family; 0 without one */
+	__u32 regions;	    /* of the table; 0 without one */
 	__u32 unfinished;   /* 1 while a staged change is on its way: the next one mends it */
 	__u32 max_limits;   /* slots, 0 included */
 };

@@ -75,20 +75,20 @@ RL_INLINE const struct rl_limit *rl_fast_limit(const struct rl_buckets *buckets,
 	const struct rl_limit *limit =
 	    rl_limit_in(epoch, rl_version_slot(*(const volatile __u64 *)&buckets->version));
 
-	return limit && limit->id == key >> 32 && rl_fast_known(buckets, key, epoch) ? limit : 0;
+	return limit && limit->id == rl_key_id(key) && rl_fast_known(buckets, key, epoch) ? limit : 0;
 }
 
 /*
- * The place of a known source, looked for by its address alone: by the lower half of the key. It may have others, which
+ * The place of a known source, looked for by its address alone, by what of the key is the source's. It may have others, which
  * limits that it was under before left. RL_ROW: none. *whose: its key
  */
-RL_INLINE __u32 rl_fast_find(const struct rl_row *row, __u32 number, __u32 epoch, __u32 home, __u64 *whose)
+RL_INLINE __u32 rl_fast_find(const struct rl_row *row, __u64 source, __u32 epoch, __u32 home, __u64 *whose)
 {
 	for (__u32 n = 0; n < RL_ROW; n++) {
 		__u32 i = (home + n) & (RL_ROW - 1);
 		__u64 key = *(const volatile __u64 *)&row->key[i];
 
-		if ((__u32)key != number || !rl_fast_known(&row->at[i].buckets, key, epoch))
+		if (rl_key_source(key) != source || !rl_fast_known(&row->at[i].buckets, key, epoch))
 			continue;
 		*whose = key;
 		return i;
@@ -120,7 +120,8 @@ RL_INLINE int rl_fast_matches(const struct rl_packet *packet, __u32 row, __u32 a
 RL_INLINE struct rl_row *rl_fast_locate(const struct rl_packet *packet, enum rl_where where, __u32 epoch,
 					__u32 *at, __u64 *whose)
 {
-	__u64 number = rl_fast_number(packet, where);
+	__u64 number = rl_fast_number(packet, where),
+	      source = rl_table_key(0, where == RL_AT_ROWS4 ? 4 : 6, number);
 	struct rl_rows rows =
 	    rl_table_rows(rl_table_at(), rl_table_at()->regions, rl_table_spot(RL_LEVEL_SOURCE, 0, number));
 	struct rl_row *row = rl_row_at(where, rows.row[0]), *second = rl_row_at(where, rows.row[1]);
@@ -129,11 +130,11 @@ RL_INLINE struct rl_row *rl_fast_locate(const struct rl_packet *packet, enum rl_
 	if (!row || !second)
 		return 0;
 	(void)*(const volatile __u64 *)&second->key[0]; /* so that its miss overlaps that of the first row */
-	*at = rl_fast_find(row, (__u32)number, epoch, rows.home, whose);
+	*at = rl_fast_find(row, source, epoch, rows.home, whose);
 	if (*at >= RL_ROW) {
 		row = second;
 		index = rows.row[1];
-		*at = rl_fast_find(row, (__u32)number, epoch, rows.home, whose);
+		*at = rl_fast_find(row, source, epoch, rows.home, whose);
 	}
 	if (*at >= RL_ROW || (where == RL_AT_ROWS6 && !rl_fast_matches(packet, index, *at & (RL_ROW - 1))))
 		return 0;

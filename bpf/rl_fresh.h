@@ -12,7 +12,7 @@
  * before it is judged, and keeps it whatever the verdict is.
  *
  * The includer defines what rl_sources.h and rl_admit.h ask for, and
- *   struct rl_kept *rl_kept_at(__u32 where, __u32 index)    of a row of ROWS4, ROWS6 (rl_table.h)
+ *   struct rl_kept *rl_kept_at(__u32 index)    of a row of ROWS4, ROWS6 (rl_table.h)
  */
 #ifndef RL_FRESH_H
 #define RL_FRESH_H
@@ -73,7 +73,7 @@ RL_INLINE int rl_fresh_placed(const struct rl_fresh *fresh, __u64 whose)
 RL_FUNCTION __u32 rl_fresh_spent(struct rl_job *job, const struct rl_limit *limit, __u32 where, __u32 index)
 {
 	struct rl_row *row = rl_row_at(where, index);
-	struct rl_kept *kept = rl_kept_at(where, index);
+	struct rl_kept *kept = rl_kept_at(index);
 	struct rl_victim *seen;
 	__u32 others;
 
@@ -138,17 +138,15 @@ RL_INLINE void rl_fresh_publish(struct rl_job *job, const struct rl_fresh *fresh
 /* Is it known that there is no room in either row? Then none of their places is looked at, nor the lock. */
 RL_INLINE int rl_fresh_full(const struct rl_job *job, const struct rl_fresh *fresh)
 {
-	return fresh->at >= RL_ROW &&
-	       !rl_kept_others(rl_kept_at(fresh->where, fresh->rows.row[0]), job->epoch, job->now) &&
-	       !rl_kept_others(rl_kept_at(fresh->where, fresh->rows.row[1]), job->epoch, job->now);
+	return fresh->at >= RL_ROW && !rl_kept_others(rl_kept_at(fresh->rows.row[0]), job->epoch, job->now) &&
+	       !rl_kept_others(rl_kept_at(fresh->rows.row[1]), job->epoch, job->now);
 }
 
 /* Give the source a place. */
 RL_INLINE enum rl_fresh_taken rl_fresh_give(struct rl_job *job, struct rl_fresh *fresh,
 					    const struct rl_limit *limit, __u64 whose, int split)
 {
-	__u32 family = fresh->where == RL_AT_ROWS6 ? rl_table_at()->regions : 0,
-	      *lock = rl_lock_at(fresh->rows.row[0] / RL_REGION_ROWS + family);
+	__u32 *lock = rl_lock_at(fresh->rows.row[0] / RL_REGION_ROWS);
 	enum rl_fresh_taken taken = RL_FRESH_LATE;
 
 	if (rl_fresh_full(job, fresh))
@@ -197,7 +195,7 @@ RL_FUNCTION int rl_fresh(struct rl_job *job, __u32 device_limit)
 	limit = rl_limit_at(hold->cell);
 	if (!limit || !rl_limit_plain(limit, job->packet.family == 4 ? 4 : 6))
 		return RL_NOT_FAST;
-	whose = rl_table_key(limit->id, number);
+	whose = rl_table_key(limit->id, job->packet.family, number);
 	if (rl_fresh_placed(&fresh, whose))
 		return RL_NOT_FAST;
 	rl_fast_levels(job, limit, device_limit);

@@ -18,7 +18,7 @@
  *   const struct rl_table *rl_table_at(void)
  *   struct rl_source *rl_own_at(__u32 slot)
  *   struct rl_row *rl_row_at(__u32 where, __u32 index)          of ROWS4, ROWS6, GROUPS
- *   struct rl_row_address *rl_row_address_at(__u32 index)       of ROWS6
+ *   struct rl_row_address *rl_row_address_at(__u32 index)       beside a row of ROWS6
  *   __u32 *rl_lock_at(__u32 index)
  *   struct rl_limit_count *rl_limit_count_at(__u32 slot)        this CPU's
  *   int rl_lru_used(void), struct rl_source *rl_lru_find(const struct rl_source_key *),
@@ -169,7 +169,7 @@ RL_INLINE const struct rl_limit *rl_place_owner(const struct rl_job *job, __u64 
  * that sees the policy as it was doesn't know limits that have come since, but they are newer than the one that it is held
  * to: so where the place's limit is older, and else after longer than a packet takes.
  *
- * limit: who wants the place. Ids count up, and come round after 2^32 limits.
+ * limit: who wants the place. Ids count up.
  */
 RL_INLINE int rl_victim_spent(const struct rl_job *job, const struct rl_limit *limit,
 			      const struct rl_victim *seen, __u32 grace)
@@ -177,8 +177,7 @@ RL_INLINE int rl_victim_spent(const struct rl_job *job, const struct rl_limit *l
 	const struct rl_limit *owner = rl_place_owner(job, seen->version);
 
 	if (!owner)
-		return (__s32)(limit->id - (__u32)(seen->key >> 32)) > 0 ||
-		       rl_victim_idle(seen, RL_TABLE_ORPHAN, job->now);
+		return limit->id > rl_key_id(seen->key) || rl_victim_idle(seen, RL_TABLE_ORPHAN, job->now);
 	return rl_victim_idle(seen, grace, job->now) && rl_victim_full(owner, seen, RL_PACKETS, job->now) &&
 	       rl_victim_full(owner, seen, RL_BYTES, job->now);
 }
@@ -281,8 +280,7 @@ RL_FUNCTION int rl_place_give(struct rl_job *job, struct rl_hold *hold)
 	job->given = 0;
 	limit = rl_limit_at(hold->cell);
 	rows = rl_hold_rows(hold);
-	lock = rl_lock_at(rows.row[0] / RL_REGION_ROWS +
-			  (hold->where == RL_AT_ROWS6 ? rl_table_at()->regions : 0));
+	lock = rl_lock_at(rows.row[0] / RL_REGION_ROWS);
 	if (!limit || !lock || !rl_lock(lock))
 		return RL_DROP_CONTENDED;
 	if (!rl_rows_find(hold->where, &rows, hold->whose, &job->key, &hold->index, &hold->place)) {
@@ -318,7 +316,7 @@ RL_FUNCTION int rl_group_hold(struct rl_job *job, struct rl_hold *hold)
 	rows = rl_table_rows(rl_table_at(), RL_GROUP_REGIONS, hold->whose);
 	found = rl_rows_find(hold->where, &rows, hold->whose, 0, &hold->index, &hold->place);
 	if (!found) {
-		__u32 *lock = rl_lock_at(2 * rl_table_at()->regions + rows.row[0] / RL_REGION_ROWS);
+		__u32 *lock = rl_lock_at(rl_table_at()->regions + rows.row[0] / RL_REGION_ROWS);
 
 		if (!lock || !rl_lock(lock))
 			return RL_DROP_CONTENDED;
@@ -407,7 +405,7 @@ RL_INLINE int rl_store_hold(struct rl_job *job, struct rl_hold *hold, const stru
 	else
 		hold->where = job->key.family == 4 ? RL_AT_ROWS4 : RL_AT_ROWS6;
 	number = rl_table_number(rl_table_at(), job->key.family, job->key.addr);
-	hold->whose = rl_table_key(limit->id, number);
+	hold->whose = rl_table_key(limit->id, job->key.family, number);
 	hold->spot = rl_table_spot((enum rl_level)limit->level, limit->id, number);
 	if (!rl_source_find(job, hold))
 		reason = rl_source_new(job, hold, limit, admitted);

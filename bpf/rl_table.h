@@ -66,9 +66,9 @@ RL_INLINE __u64 rl_table_number(const struct rl_table *table, __u8 family, const
  * The key of a source under a limit: exact for IPv4; for IPv6 a hash, and who finds it compares the address too. Never 0, no
  * limit's id is.
  */
-RL_INLINE __u64 rl_table_key(__u32 limit_id, __u64 number)
+RL_INLINE __u64 rl_table_key(__u32 limit_id, __u8 family, __u64 number)
 {
-	return (__u64)limit_id << 32 | (__u32)number;
+	return (family == 4 ? 0 : RL_KEY_SIX) | (__u64)limit_id << 32 | (__u32)number;
 }
 
 /*

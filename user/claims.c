@@ -3,7 +3,6 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "cleanup.h"
@@ -28,10 +27,10 @@ int rl_ids_take(const struct rl_state *state, size_t count, __u32 *first, struct
 	if (rc)
 		return rc;
 	taken = meta.next_limit_id;
-	if (count > UINT32_MAX - taken)
+	if (taken > RL_MOST_IDS || count > RL_MOST_IDS - taken)
 		return rl_error_set(
 		    err, RL_ERROR_KERNEL, EOVERFLOW,
-		    "all of the 2^32 limit numbers are used up: `rl-agent detach --all`, and attach again");
+		    "all of the 2^31 limit numbers are used up: `rl-agent detach --all`, and attach again");
 	meta.next_limit_id += (__u32)count;
 	rc = rl_state_meta_write(state, &meta, err);
 	if (!rc)

@@ -21,8 +21,8 @@
 #include "units.h"
 
 #define MAX_SOURCES_DEFAULT 1000000
-#define MAX_SOURCES_MAX	    100000000 /* about 30 GB */
-#define TABLE_SOURCES_MIN   1280 /* of each family: what one region of 2048 places has room for (loader.c) */
+#define MAX_SOURCES_MAX	    100000000 /* about 17 GB */
+#define TABLE_SOURCES_MIN   1280      /* what one region of 2048 places has room for (loader.c) */
 
 static const char *mode_text, *store_text, *max_sources_text, *max_limits_text, *when_full_text, *policy_path;
 static int shadow, enforce, no_frags, verbose;
@@ -475,8 +475,8 @@ static void outcome_print(const struct request *request, const struct outcome *o
 	if (request->max_sources && request->max_sources != outcome->max_sources)
 		fprintf(
 		    stderr,
-		    "rl-agent: note: the table has room for %u sources of each family, the least that it can be "
-		    "made for, not for %llu\n",
+		    "rl-agent: note: the table has room for %u sources, the least that it can be made for, "
+		    " not for %llu\n",
 		    outcome->max_sources, (unsigned long long)request->max_sources);
 	if (request->when_full >= 0 && outcome->store == RL_STORE_LRU)
 		fprintf(stderr,

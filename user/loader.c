@@ -107,7 +107,7 @@ int rl_load_options_kept(const struct rl_state *state, struct rl_load_options *o
 	return 0;
 }
 
-/* 1.6 places for each source of a family, so that a row that is full is an exception (rl_table.h). At least one region. */
+/* 1.6 places for each source, so that a row that is full is an exception (rl_table.h). At least one region. */
 static __u32 regions_of(const struct rl_load_options *options)
 {
 	__u64 places = (options->max_sources * 16ULL + 9) / 10;
@@ -152,9 +152,9 @@ static int policy_size(struct rl_xdp *skel, const struct rl_load_options *option
 /* One that the store doesn't use keeps its one entry. */
 static int sources_size(struct rl_xdp *skel, const struct rl_load_options *options)
 {
-	struct bpf_map *const by_row[] = {skel->maps.rl_rows4, skel->maps.rl_rows6, skel->maps.rl_address6};
+	struct bpf_map *const by_row[] = {skel->maps.rl_rows, skel->maps.rl_address6, skel->maps.rl_kept};
 	__u32 regions = regions_of(options);
-	int rc = bpf_map__set_max_entries(skel->maps.rl_locks, 2 * regions + RL_GROUP_REGIONS);
+	int rc = bpf_map__set_max_entries(skel->maps.rl_locks, regions + RL_GROUP_REGIONS);
 
 	/* The LRU map's CPUs hold up to 128 free entries each back from the others: more than were asked for, or sources
 	 * that fit would be evicted. */
@@ -162,7 +162,6 @@ static int sources_size(struct rl_xdp *skel, const struct rl_load_options *optio
 		return rc ? rc
 			  : bpf_map__set_max_entries(skel->maps.rl_sources,
 						     options->max_sources + 256 * (__u32)rl_possible_cpus());
-	rc = rc ?: bpf_map__set_max_entries(skel->maps.rl_kept, 2 * regions * RL_REGION_ROWS);
 	for (size_t i = 0; !rc && i < sizeof(by_row) / sizeof(by_row[0]); i++)
 		rc = bpf_map__set_max_entries(by_row[i], regions * RL_REGION_ROWS);
 	return rc;
@@ -207,8 +206,8 @@ static int maps_reuse(struct rl_xdp *skel, const struct rl_state *state)
 static int maps_make(struct rl_xdp *skel, const struct rl_load_options *options)
 {
 	struct bpf_map *const large[] = {
-	    skel->maps.rl_rows4,  skel->maps.rl_rows6, skel->maps.rl_address6, skel->maps.rl_limit_count,
-	    skel->maps.rl_limits, skel->maps.rl_kept,  skel->maps.rl_ranges,
+	    skel->maps.rl_rows,	  skel->maps.rl_address6, skel->maps.rl_limit_count,
+	    skel->maps.rl_limits, skel->maps.rl_kept,	  skel->maps.rl_ranges,
 	};
 	const struct bpf_map *refused;
 	int rc = maps_size(skel, options);

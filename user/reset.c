@@ -145,12 +145,12 @@ static int zero_own(const struct rl_state *state, const struct chosen *chosen, s
 	return rc;
 }
 
-/* Beside the rows of one family. */
-static int zero_table(const struct rl_state *state, const struct chosen *chosen, enum rl_map map,
-		      struct rl_error *err)
+/* Beside the table's places. */
+static int zero_table(const struct rl_state *state, const struct chosen *chosen, struct rl_error *err)
 {
 	RL_MAPPING struct rl_mapping rows = {};
-	int rc = rl_mapping_open(state, map, sizeof(struct rl_row), true, RL_MAPPING_WHOLE, &rows, err);
+	int rc =
+	    rl_mapping_open(state, RL_MAP_ROWS, sizeof(struct rl_row), true, RL_MAPPING_WHOLE, &rows, err);
 
 	for (__u32 row = 0; !rc && row < rows.entries; row++) {
 		struct rl_row *places = &((struct rl_row *)rows.base)[row];
@@ -158,7 +158,7 @@ static int zero_table(const struct rl_state *state, const struct chosen *chosen,
 		for (int at = 0; at < RL_ROW; at++) {
 			__u64 key = rl_word_read(&places->key[at]);
 
-			if (key && id_is_chosen(chosen, (__u32)(key >> 32)))
+			if (key && id_is_chosen(chosen, rl_key_id(key)))
 				zero_place(places, at);
 		}
 	}
@@ -202,9 +202,7 @@ static int zero_sources(const struct rl_state *state, struct chosen *chosen, str
 	if (!rc && chosen->snapshot->meta.store == RL_STORE_LRU)
 		return zero_lru(state, chosen, err);
 	if (!rc)
-		rc = zero_table(state, chosen, RL_MAP_ROWS4, err);
-	if (!rc)
-		rc = zero_table(state, chosen, RL_MAP_ROWS6, err);
+		rc = zero_table(state, chosen, err);
 	return rc;
 }
 

@@ -42,21 +42,19 @@ static void table_close(struct rl_source_table *table)
 
 void rl_sources_close(struct rl_sources *sources)
 {
-	table_close(&sources->table[0]);
-	table_close(&sources->table[1]);
+	table_close(&sources->table);
 	sources->state = NULL;
 }
 
-static int table_map(const struct rl_state *state, bool six, struct rl_source_table *out,
-		     struct rl_error *err)
+static int table_map(const struct rl_state *state, struct rl_source_table *out, struct rl_error *err)
 {
-	int rc = rl_mapping_open(state, six ? RL_MAP_ROWS6 : RL_MAP_ROWS4, sizeof(struct rl_row), false,
-				 RL_MAPPING_WHOLE, &out->rows, err);
+	int rc = rl_mapping_open(state, RL_MAP_ROWS, sizeof(struct rl_row), false, RL_MAPPING_WHOLE,
+				 &out->rows, err);
 
-	if (!rc && six)
+	if (!rc)
 		rc = rl_mapping_open(state, RL_MAP_ADDRESS6, sizeof(struct rl_row_address), false,
 				     RL_MAPPING_WHOLE, &out->addresses, err);
-	if (rc || !six || out->addresses.entries >= out->rows.entries)
+	if (rc || out->addresses.entries >= out->rows.entries)
 		return rc;
 	return rl_error_set(
 	    err, RL_ERROR_KERNEL, EPROTO,
@@ -64,14 +62,13 @@ static int table_map(const struct rl_state *state, bool six, struct rl_source_ta
 	    "and attach make it anew");
 }
 
-static int table_get(struct rl_sources *sources, __u8 family, const struct rl_source_table **out,
-		     struct rl_error *err)
+static int table_get(struct rl_sources *sources, const struct rl_source_table **out, struct rl_error *err)
 {
-	struct rl_source_table *table = &sources->table[family == 6];
+	struct rl_source_table *table = &sources->table;
 	int rc = 0;
 
 	if (!table->rows.base)
-		rc = table_map(sources->state, family == 6, table, err);
+		rc = table_map(sources->state, table, err);
 	if (rc)
 		table_close(table);
 	*out = table;
@@ -112,12 +109,11 @@ static void read_name(const struct rl_source_table *table, __u64 key, __u32 row,
 	const struct rl_row_address *addresses = table->addresses.base;
 	__u32 number = htonl((__u32)key);
 
-	*out = (struct rl_source_place){.family = addresses ? 6 : 4, .limit_id = (__u32)(key >> 32)};
-	if (!addresses) {
+	*out = (struct rl_source_place){.family = key & RL_KEY_SIX ? 6 : 4, .limit_id = rl_key_id(key)};
+	if (out->family == 6)
+		memcpy(out->addr, addresses[row].addr[at], sizeof(out->addr));
+	else
 		memcpy(out->addr, &number, sizeof(number));
-		return;
-	}
-	memcpy(out->addr, addresses[row].addr[at], sizeof(out->addr));
 }
 
 static int table_read(const struct rl_source_table *table, rl_source_use use, void *context)
@@ -177,7 +173,7 @@ static bool table_find(const struct rl_source_table *table, const struct rl_meta
 {
 	const struct rl_table shape = {.seed = {meta->seed[0], meta->seed[1]}, .regions = meta->regions};
 	__u64 number = rl_table_number(&shape, wanted->family, wanted->addr);
-	__u64 key = rl_table_key(wanted->limit_id, number);
+	__u64 key = rl_table_key(wanted->limit_id, wanted->family, number);
 	struct rl_rows rows =
 	    rl_table_rows(&shape, meta->regions, rl_table_spot(level, wanted->limit_id, number));
 
@@ -249,19 +245,13 @@ static int lru_read(const struct rl_state *state, rl_source_use use, void *conte
 
 int rl_sources_read(struct rl_sources *sources, rl_source_use use, void *context, struct rl_error *err)
 {
-	static const __u8 families[] = {4, 6};
-	int rc = 0;
+	const struct rl_source_table *table;
+	int rc;
 
 	if (sources->meta.store == RL_STORE_LRU)
 		return lru_read(sources->state, use, context, err);
-	for (size_t i = 0; i < sizeof(families) && !rc; i++) {
-		const struct rl_source_table *table;
-
-		rc = table_get(sources, families[i], &table, err);
-		if (!rc)
-			rc = table_read(table, use, context);
-	}
-	return rc;
+	rc = table_get(sources, &table, err);
+	return rc ? rc : table_read(table, use, context);
 }
 
 int rl_sources_row(struct rl_sources *sources, __u32 where, __u32 index, struct rl_row *row,
@@ -275,11 +265,11 @@ int rl_sources_row(struct rl_sources *sources, __u32 where, __u32 index, struct 
 		return bpf_map_lookup_elem(sources->state->map[RL_MAP_GROUPS], &index, row)
 			   ? read_failed(err, RL_MAP_GROUPS, errno)
 			   : 0;
-	rc = table_get(sources, where == RL_AT_ROWS6 ? 6 : 4, &table, err);
+	rc = table_get(sources, &table, err);
 	if (rc)
 		return rc;
 	if (index >= table->rows.entries)
-		return read_failed(err, where == RL_AT_ROWS6 ? RL_MAP_ROWS6 : RL_MAP_ROWS4, ENOENT);
+		return read_failed(err, RL_MAP_ROWS, ENOENT);
 	rows = table->rows.base;
 	for (int at = 0; at < RL_ROW; at++) {
 		row->key[at] = rl_word_read(&rows[index].key[at]);
@@ -339,7 +329,7 @@ int rl_sources_find(struct rl_sources *sources, const struct rl_limit *limit, co
 		return own_find(sources->state, limit, out, found, err);
 	if (sources->meta.store == RL_STORE_LRU)
 		return lru_find(sources->state, &key, out, found, err);
-	rc = table_get(sources, source->family, &table, err);
+	rc = table_get(sources, &table, err);
 	if (!rc)
 		*found = table_find(table, &sources->meta, (enum rl_level)limit->level, &key, out);
 	return rc;

@@ -9,17 +9,17 @@
 
 #include "mapping.h"
 
-/* One family's part of the table, mapped. */
+/* The table, mapped. */
 struct rl_source_table {
 	struct rl_mapping rows;
-	struct rl_mapping addresses; /* of IPv6 */
+	struct rl_mapping addresses; /* of IPv6 sources, by row */
 };
 
 /* The store, for as long as it is read: mapping a large table takes longer than reading it. */
 struct rl_sources {
 	const struct rl_state *state; /* outlives it */
 	struct rl_meta meta;
-	struct rl_source_table table[2]; /* IPv4, IPv6; mapped when they are first wanted */
+	struct rl_source_table table; /* mapped when it is first wanted */
 };
 
 #define RL_SOURCES __attribute__((cleanup(rl_sources_close)))

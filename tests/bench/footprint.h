@@ -14,7 +14,7 @@
 #define FOOTPRINT_PROGRAMS 8
 
 /* Bytes of all maps of a subject with room for so many sources, as the kernel accounts them (memlock in a map's fdinfo): of both
- * families, where they are apart, but for gcra's, which has one. */
+ * families together, but for gcra's, which has one. */
 int footprint_memory(enum subject_id id, __u32 sources, __u64 *bytes, struct rl_error *err);
 
 struct footprint_program {

@@ -128,9 +128,17 @@ __u64 crowd_places(const struct fixture *fx)
 	return (__u64)fx->table.regions * RL_REGION_ROWS * RL_ROW;
 }
 
-__u64 crowd_taken(const struct fixture *fx, __u8 family)
+__u64 crowd_taken(const struct fixture *fx)
 {
-	return native_taken(&fx->state, &fx->table, family);
+	return native_taken(&fx->state, &fx->table, 4) + native_taken(&fx->state, &fx->table, 6);
+}
+
+void crowd_empty(const struct fixture *fx)
+{
+	static const struct rl_row none;
+
+	for (__u32 i = 0; i < fx->table.regions * RL_REGION_ROWS; i++)
+		cr_assert_eq(bpf_map_update_elem(fx->state.map[RL_MAP_ROWS], &i, &none, BPF_ANY), 0);
 }
 
 __u32 crowd_fill(struct crowd *crowd, __u8 family)
@@ -138,8 +146,8 @@ __u32 crowd_fill(struct crowd *crowd, __u8 family)
 	const struct crowd_plan plan = {.packets = ROUND};
 	__u32 first = crowd->fresh;
 
-	for (int round = 0; round < 64 && crowd_taken(crowd->fx, family) < crowd_places(crowd->fx); round++)
+	for (int round = 0; round < 64 && crowd_taken(crowd->fx) < crowd_places(crowd->fx); round++)
 		send_many(crowd, family, &plan);
-	cr_assert_eq(crowd_taken(crowd->fx, family), crowd_places(crowd->fx), "the table isn't full");
+	cr_assert_eq(crowd_taken(crowd->fx), crowd_places(crowd->fx), "the table isn't full");
 	return first;
 }

@@ -47,12 +47,15 @@ void crowd_close(struct crowd *crowd);
 struct crowd_result crowd_run(struct crowd *crowd, __u8 family, const struct crowd_plan *plan,
 			      const struct rl_limit *limit);
 
-/* Fresh ones at one instant until no place in the family's table is free. Returns the first one's number. */
+/* Fresh ones at one instant until no place in the table is free. Returns the first one's number. */
 __u32 crowd_fill(struct crowd *crowd, __u8 family);
 
-/* Places in the table of one family, and those that are taken. */
+/* As if no source had ever come. */
+void crowd_empty(const struct fixture *fx);
+
+/* Places in the table, and those that are taken. */
 __u64 crowd_places(const struct fixture *fx);
-__u64 crowd_taken(const struct fixture *fx, __u8 family);
+__u64 crowd_taken(const struct fixture *fx);
 
 const char *crowd_fresh_text(__u8 family, __u32 number, char text[CROWD_TEXT]);
 const char *crowd_known_text(__u8 family, __u32 number, char text[CROWD_TEXT]);

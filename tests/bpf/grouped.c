@@ -3,9 +3,11 @@
  * grouped.c - which sources share a bucket: all of a target, those of one prefix inside it, or each by
  * itself.
  */
+#include <arpa/inet.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "native.h"
 #include "stories.h"
 
 /*
@@ -102,6 +104,29 @@ StoreTest(grouped, any)
 	story_expect(&fx, "203.0.113.7", RL_DROP_SOURCE, &any);
 	story_expect(&fx, "2001:db9::7", RL_DROP_SOURCE, &any);
 	fixture_expect_source(&fx, &any, "203.0.113.7", 3, 2, STORY_LEN);
+	fixture_close(&fx);
+}
+
+/* An IPv4 and an IPv6 source that stand side by side in the table, under one limit, and whose keys differ in the family alone. */
+Test(grouped, families_apart)
+{
+	struct fixture fx = fixture_open_with(&(struct fixture_options){.max_sources = 1});
+	struct rl_limit any = fixture_limit(&fx, "any", "1/h", "2", NULL);
+
+	for (__u32 n = 0; n < 8; n++) {
+		char text[2][INET6_ADDRSTRLEN];
+		__u8 six[16], four[4];
+
+		native_twins(&fx.table, n, six, four);
+		inet_ntop(AF_INET6, six, text[0], sizeof(text[0]));
+		inet_ntop(AF_INET, four, text[1], sizeof(text[1]));
+		for (__u32 i = 0; i < 2; i++)
+			story_repeat(&fx, text[(n + i) % 2], 2, RL_PASS_LIMIT, &any);
+		for (__u32 i = 0; i < 2; i++) {
+			story_expect(&fx, text[i], RL_DROP_SOURCE, &any);
+			fixture_expect_source(&fx, &any, text[i], 2, 1, STORY_LEN);
+		}
+	}
 	fixture_close(&fx);
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <bpf/bpf.h>
 #include <string.h>
@@ -30,14 +31,14 @@ static bool same_address(const struct rl_state *state, __u8 family, __u32 row, _
 bool native_find(const struct rl_state *state, const struct rl_table *table, const struct rl_limit *limit,
 		 __u8 family, const __u8 *addr, struct rl_source *out)
 {
-	__u64 number = rl_table_number(table, family, addr), key = rl_table_key(limit->id, number);
+	__u64 number = rl_table_number(table, family, addr), key = rl_table_key(limit->id, family, number);
 	struct rl_rows rows = rl_table_rows(table, table->regions,
 					    rl_table_spot((enum rl_level)limit->level, limit->id, number));
 	struct rl_row row;
 	int found = 0;
 
 	for (int i = 0; i < 2; i++) {
-		read_row(state, family == 4 ? RL_MAP_ROWS4 : RL_MAP_ROWS6, rows.row[i], &row);
+		read_row(state, RL_MAP_ROWS, rows.row[i], &row);
 		for (__u32 place = 0; place < RL_ROW; place++) {
 			if (row.key[place] != key || !same_address(state, family, rows.row[i], place, addr))
 				continue;
@@ -53,14 +54,36 @@ bool native_find(const struct rl_state *state, const struct rl_table *table, con
 	return found;
 }
 
+void native_twins(const struct rl_table *table, __u32 n, __u8 *six, __u8 *four)
+{
+	memset(six, 0, 16);
+	six[0] = 0x20;
+	for (__u32 i = 0; i < 1U << 24; i++) {
+		__u32 net = htonl(i), low;
+		struct rl_rows rows, others;
+		__u64 number;
+
+		memcpy(six + 4, &net, sizeof(net));
+		number = rl_table_number(table, 6, six);
+		low = htonl((__u32)number);
+		rows = rl_table_rows(table, table->regions, number);
+		others = rl_table_rows(table, table->regions, (__u32)number);
+		memcpy(four, &low, sizeof(low));
+		if (four[0] && !memcmp(rows.row, others.row, sizeof(rows.row)) && !n--)
+			return;
+	}
+	cr_assert_fail("no such sources");
+}
+
 __u64 native_taken(const struct rl_state *state, const struct rl_table *table, __u8 family)
 {
 	struct rl_row row;
 	__u64 taken = 0;
 
 	for (__u32 i = 0; i < table->regions * RL_REGION_ROWS; i++) {
-		read_row(state, family == 4 ? RL_MAP_ROWS4 : RL_MAP_ROWS6, i, &row);
-		taken += RL_ROW - rl_row_free(&row);
+		read_row(state, RL_MAP_ROWS, i, &row);
+		for (__u32 place = 0; place < RL_ROW; place++)
+			taken += row.key[place] && !(row.key[place] & RL_KEY_SIX) == (family == 4);
 	}
 	return taken;
 }

@@ -13,7 +13,13 @@
 bool native_find(const struct rl_state *state, const struct rl_table *table, const struct rl_limit *limit,
 		 __u8 family, const __u8 *addr, struct rl_source *out);
 
-/* How many places of a family's rows are taken. */
+/*
+ * An IPv6 source and an IPv4 one that have the same two rows and, but for the family, the same key: addresses as they are sent
+ * from. n: which of many such pairs.
+ */
+void native_twins(const struct rl_table *table, __u32 n, __u8 *six, __u8 *four);
+
+/* How many places a family's sources have. */
 __u64 native_taken(const struct rl_state *state, const struct rl_table *table, __u8 family);
 
 #endif

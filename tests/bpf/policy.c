@@ -1103,6 +1103,22 @@ static double seconds(void)
 	return (double)spent.tv_sec + (double)spent.tv_nsec / 1e9;
 }
 
+/* A key has room for so many (rl_abi.h). */
+Test(policy, ids_end_before_the_bit_that_tells_families_apart)
+{
+	struct rl_error err = {};
+	struct rl_meta meta;
+
+	cr_assert_eq(rl_state_meta(&maps, &meta, &err), 0);
+	meta.next_limit_id = RL_MOST_IDS - 1;
+	cr_assert_eq(rl_state_meta_write(&maps, &meta, &err), 0);
+	set("10.0.0.0/8", "1pps");
+	cr_assert_eq(get("10.0.0.0/8", NULL).id, RL_MOST_IDS - 1);
+	cr_assert_eq(try_set("11.0.0.0/8", "1pps", &err), -EOVERFLOW);
+	cr_assert_not_null(strstr(err.text, "detach --all"), "%s", err.text);
+	cr_assert_eq(maps_claimed(RL_MAP_SLOTS), 1);
+}
+
 Test(policy, as_many_limits_as_there_can_be_are_read_in_a_moment)
 {
 	RL_FREE struct rl_limit *limits = NULL;

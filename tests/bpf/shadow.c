@@ -317,7 +317,6 @@ Test(shadow, of_a_full_table)
 	fixture_limit(&fx, CROWD_PREFIX4, "1/h", "2", NULL);
 	fixture_limit(&fx, CROWD_PREFIX6, "1/h", "2", NULL);
 	crowd_fill(&crowd, 4);
-	crowd_fill(&crowd, 6);
 	for (int f = 0; f < 2; f++) {
 		no_room(&fx, &families[f], false);
 		no_room(&fx, &families[f], true);

@@ -306,33 +306,33 @@ entries_of() { # MAP
 		jq 'if type == "array" then .[0] else . end | .max_entries'
 }
 
-# 5000 sources of either family have 1.6 places each, eight a row; regions of 256 rows have a lock each, and so do the 32 of
+# 5000 sources have 1.6 places each, eight a row; regions of 256 rows have a lock each, and so do the 32 of
 # the neighbourhoods.
 test_the_table_of_sources_is_sized_at_attach() {
 	local map
 	net_make
 	expect 0 agent attach --max-sources 7 "$DEV"
-	assert_match "the smallest table" "$ERR" 'note: .*room for 1280 sources of each family.*not for 7'
+	assert_match "the smallest table" "$ERR" 'note: .*room for 1280 sources,.*not for 7'
 	assert_eq "status" "$(agent status --json | jq .max_sources)" 1280
 	expect 0 agent attach --max-sources 8 "$DEV"
 	expect 0 agent attach --max-sources 1280 "$DEV"
 	assert_eq "nothing to note" "$ERR" ''
 	agent detach --all
 	expect 0 agent attach --max-sources 5k "$DEV"
-	for map in rows4 rows6 address6; do
+	for map in rows address6; do
 		assert_eq "rows of $map" "$(entries_of $map)" 1024
 	done
-	assert_eq "locks" "$(entries_of locks)" $((2 * 4 + 32))
+	assert_eq "locks" "$(entries_of locks)" $((4 + 32))
 	assert_eq "entries of the other store" "$(entries_of sources)" 1
 	expect 1 agent attach --max-sources 0 "$DEV"
 	# What is attached can't be resized in place.
 	expect 1 agent attach --max-sources 6k "$DEV"
 	assert_match "what to do" "$ERR" 'detach'
-	assert_eq "rows" "$(entries_of rows4)" 1024
+	assert_eq "rows" "$(entries_of rows)" 1024
 	expect 0 agent detach "$DEV"
 	expect 0 agent attach --store lru --max-sources 5k "$DEV"
 	assert_between "entries of the LRU map" "$(entries_of sources)" 5000 20000
-	assert_eq "rows" "$(entries_of rows4)" 1
+	assert_eq "rows" "$(entries_of rows)" 1
 }
 
 e2e_main "$@"

@@ -62,9 +62,8 @@ static inline struct rl_row_address *rl_row_address_at(__u32 index)
 	return &world.address[row_of(index)];
 }
 
-static inline struct rl_kept *rl_kept_at(__u32 where, __u32 index)
+static inline struct rl_kept *rl_kept_at(__u32 index)
 {
-	(void)where;
 	return &world.kept[row_of(index)];
 }
 

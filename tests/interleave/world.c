@@ -31,6 +31,7 @@ _Static_assert(sizeof(struct world) <= SCHEDULE_SHARED, "the world is what CPUs 
 
 static const struct subject *under_test;
 static enum world_path way;
+static __u8 family_of_all; /* of the sources */
 static struct rl_job jobs[SCHEDULE_CPUS];
 
 static __u32 id_of(enum world_slot slot)
@@ -85,7 +86,13 @@ static void frame_make(__u8 family, enum world_path path, struct world_source *s
 
 static __u64 key_of(int source, enum world_slot slot)
 {
-	return rl_table_key(id_of(slot), world_source[source].number);
+	return rl_table_key(id_of(slot), family_of_all, world_source[source].number);
+}
+
+/* Could what the number differs by from the first one's be the difference of two ids (id_of)? */
+static bool differs_like_ids(__u64 number)
+{
+	return (((__u32)number ^ (__u32)world_source[0].number) & ~(RL_MOST_IDS - 1)) == 0;
 }
 
 /* Sources that all belong to the same two rows, in this order. */
@@ -101,7 +108,8 @@ static void sources_make(__u8 family)
 		rows = rl_table_rows(&world_table, world_table.regions, source->number);
 		if (!found)
 			memcpy(world_rows, rows.row, sizeof(world_rows));
-		if (memcmp(world_rows, rows.row, sizeof(world_rows)) != 0)
+		if (memcmp(world_rows, rows.row, sizeof(world_rows)) != 0 ||
+		    !differs_like_ids(source->number))
 			continue;
 		found++;
 	}
@@ -121,6 +129,7 @@ void world_open(__u8 family, enum world_path path, const struct subject *subject
 	world_fast = 0;
 	world_device = (struct rl_device){.flags = RL_DEVICE_ATTACHED};
 	memset(world_limits, 0, sizeof(world_limits));
+	family_of_all = family;
 	sources_make(family);
 }
 

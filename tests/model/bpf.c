@@ -17,9 +17,9 @@
 #include "../../user/sources.h"
 #include "rl_xdp.skel.h"
 
-#define DEVICE_FIRST 5	 /* slot of the first device; not 0, so that a forgotten slot shows */
-#define FIRST_ID     101 /* likewise */
-#define REGIONS	     64 /* 16384 places for each family: more than an episode needs, so that nobody is evicted */
+#define DEVICE_FIRST 5	   /* slot of the first device; not 0, so that a forgotten slot shows */
+#define FIRST_ID     101   /* likewise */
+#define REGIONS	     64	   /* 16384 rows: more than an episode needs, so that nobody is evicted */
 #define LRU_PLACES   65536 /* as above; the kernel evicts some before all are taken */
 #define CPUS_MAX     256
 #define COUNTED	     8192 /* slots whose counters there are; an episode makes fewer limits */
@@ -49,12 +49,12 @@ __attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *for
 /* As user/loader.c sizes them, but for what only takes the kernel time to make. */
 static void size_maps(struct rl_xdp *skel)
 {
-	struct bpf_map *const rows[] = {skel->maps.rl_rows4, skel->maps.rl_rows6, skel->maps.rl_address6};
+	struct bpf_map *const rows[] = {skel->maps.rl_rows, skel->maps.rl_address6, skel->maps.rl_kept};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 		bpf_map__set_max_entries(rows[i], REGIONS * RL_REGION_ROWS);
 	bpf_map__set_max_entries(skel->maps.rl_ranges, rl_ranges_blocks(COUNTED));
-	bpf_map__set_max_entries(skel->maps.rl_locks, 2 * REGIONS + 256);
+	bpf_map__set_max_entries(skel->maps.rl_locks, REGIONS + RL_GROUP_REGIONS);
 	bpf_map__set_max_entries(skel->maps.rl_limit_count, COUNTED);
 	if (kernel.store == RL_STORE_LRU)
 		bpf_map__set_max_entries(skel->maps.rl_sources, LRU_PLACES);

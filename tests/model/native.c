@@ -41,7 +41,7 @@ static inline struct rl_row *rl_row_at(__u32 where, __u32 index)
 {
 	if (where == RL_AT_GROUPS)
 		return &native.groups[index];
-	return &native.rows[where == RL_AT_ROWS6][index];
+	return &native.rows[index];
 }
 
 static inline struct rl_row_address *rl_row_address_at(__u32 index)
@@ -49,9 +49,9 @@ static inline struct rl_row_address *rl_row_address_at(__u32 index)
 	return &native.address[index];
 }
 
-static inline struct rl_kept *rl_kept_at(__u32 where, __u32 index)
+static inline struct rl_kept *rl_kept_at(__u32 index)
 {
-	return &native.kept[where == RL_AT_ROWS6][index];
+	return &native.kept[index];
 }
 
 static inline __u32 *rl_lock_at(__u32 index)
@@ -196,8 +196,8 @@ static void native_reset(struct backend *backend)
 	(void)backend;
 	memset(native.limit_count, 0, sizeof(native.limit_count));
 	memset(native.device_count, 0, sizeof(native.device_count));
-	for (int i = 0; i < 2 * ROWS * RL_ROW; i++) {
-		row = &native.rows[i / RL_ROW % 2][i / RL_ROW / 2];
+	for (int i = 0; i < ROWS * RL_ROW; i++) {
+		row = &native.rows[i / RL_ROW];
 		row->at[i % RL_ROW].passed = row->at[i % RL_ROW].dropped = row->shadow[i % RL_ROW] =
 		    none.shadow;
 	}
@@ -228,9 +228,9 @@ static void table_tally(const struct rl_source_key *key, struct rl_tally *out)
 
 	const struct rl_row *at;
 
-	if (!rl_rows_find(where, &rows, rl_table_key(key->limit_id, number), key, &row, &place))
+	if (!rl_rows_find(where, &rows, rl_table_key(key->limit_id, key->family, number), key, &row, &place))
 		return;
-	at = &native.rows[where == RL_AT_ROWS6][row];
+	at = &native.rows[row];
 	*out = (struct rl_tally){at->at[place].passed, at->at[place].dropped, at->shadow[place]};
 }
 

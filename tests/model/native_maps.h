@@ -19,8 +19,8 @@ static inline __u64 rl_now(void)
 #include "../../bpf/rl_table.h"
 
 #define SLOTS	     256
-#define DEVICE_FIRST 5 /* slot of the first device; not 0, so that a forgotten slot shows */
-#define REGIONS	     64 /* 16384 places for each family: more than an episode needs, so that nobody is evicted */
+#define DEVICE_FIRST 5	/* slot of the first device; not 0, so that a forgotten slot shows */
+#define REGIONS	     64 /* 16384 rows: more than an episode needs, so that nobody is evicted */
 #define ROWS	     (REGIONS * RL_REGION_ROWS)
 #define GROUP_ROWS   (RL_GROUP_REGIONS * RL_REGION_ROWS)
 #define LRU_PLACES   16384 /* of a hash that evicts nobody: as above */
@@ -58,10 +58,10 @@ struct native {
 	struct rl_source nd[RL_MAX_DEVICES];
 	struct rl_limit nd_budget;
 	struct rl_table table;
-	struct rl_row rows[2][ROWS], groups[GROUP_ROWS];
+	struct rl_row rows[ROWS], groups[GROUP_ROWS];
 	struct rl_row_address address[ROWS];
-	struct rl_kept kept[2][ROWS];
-	__u32 lock[2 * REGIONS + RL_GROUP_REGIONS];
+	struct rl_kept kept[ROWS];
+	__u32 lock[REGIONS + RL_GROUP_REGIONS];
 	struct native_lru lru[LRU_PLACES];
 } __attribute__((aligned(4096))); /* of whole pages, which native_open() drops */
 

@@ -24,9 +24,9 @@ static inline __u64 rl_now(void)
 #define NOW	     (5000 * STAMP + 12345) /* within a stamp */
 #define NOW_STAMP    5000U
 
-/* A table of one region of each family, all rows of one kind of place, and the limit that they are of. */
+/* A table of one region, all rows of one kind of place, and the limit that they are of. */
 static struct {
-	struct rl_row rows[2][RL_REGION_ROWS], groups[RL_GROUP_REGIONS * RL_REGION_ROWS];
+	struct rl_row rows[RL_REGION_ROWS], groups[RL_GROUP_REGIONS * RL_REGION_ROWS];
 	struct rl_row_address address[RL_REGION_ROWS];
 	struct rl_limit_stats limits[2];
 	struct rl_snapshot snapshot;
@@ -49,7 +49,7 @@ static int read_row(void *context, __u32 where, __u32 index, struct rl_row *row,
 	}
 	cr_assert(where == RL_AT_ROWS4 || where == RL_AT_ROWS6);
 	cr_assert_lt(index, RL_REGION_ROWS);
-	*row = world.rows[where == RL_AT_ROWS6][index];
+	*row = world.rows[index];
 	if (where == RL_AT_ROWS6)
 		*address = world.address[index];
 	return 0;
@@ -100,10 +100,9 @@ static void fill(struct rl_row *rows, size_t count, struct rl_buckets buckets)
 	}
 }
 
-static void fill_both(__u32 stamp, __u32 full)
+static void fill_all(__u32 stamp, __u32 full)
 {
-	for (int i = 0; i < 2; i++)
-		fill(world.rows[i], RL_REGION_ROWS, buckets_of(limit_at(0), stamp, full));
+	fill(world.rows, RL_REGION_ROWS, buckets_of(limit_at(0), stamp, full));
 }
 
 /* The rows that the source may be in, under the limit of all. */
@@ -170,11 +169,11 @@ Test(trial, one_free_place_in_either_of_its_rows_is_room)
 		struct rl_rows rows = rows_of(&source);
 
 		begin("1/h", "20", RL_FULL_CLOSED);
-		fill_both(NOW_STAMP, NOW_STAMP + 100);
+		fill_all(NOW_STAMP, NOW_STAMP + 100);
 		expect(family, NOW, RL_DROP_FULL);
 		for (int i = 0; i < 2; i++)
 			for (int at = 0; at < RL_ROW; at += RL_ROW - 1) {
-				__u64 *key = &world.rows[family][rows.row[i]].key[at], was = *key;
+				__u64 *key = &world.rows[rows.row[i]].key[at], was = *key;
 
 				*key = 0;
 				expect(family, NOW, RL_PASS_LIMIT);
@@ -182,7 +181,7 @@ Test(trial, one_free_place_in_either_of_its_rows_is_room)
 			}
 		memset(world.rows, 0, sizeof(world.rows));
 		for (int i = 0; i < 2; i++)
-			fill(&world.rows[family][rows.row[i]], 1,
+			fill(&world.rows[rows.row[i]], 1,
 			     buckets_of(limit_at(0), NOW_STAMP, NOW_STAMP + 100));
 		expect(family, NOW, RL_DROP_FULL);
 	}
@@ -205,13 +204,13 @@ Test(trial, room_comes_when_a_bucket_is_full_and_idle_for_the_grace_time)
 				struct rl_trial trial;
 
 				begin("1/h", "20", fulls[full].when_full);
-				fill_both(cases[i].stamp, cases[i].full);
+				fill_all(cases[i].stamp, cases[i].full);
 				trial = expect(family, NOW, fulls[full].reason);
 				expect_room(family, &trial,
 					    ((__u64)(NOW_STAMP + cases[i].stamps) << RL_GCRA_STAMP) - NOW);
 			}
 	begin("1/h", "20", RL_FULL_CLOSED);
-	fill_both(NOW_STAMP - RL_TABLE_GRACE, NOW_STAMP - 1);
+	fill_all(NOW_STAMP - RL_TABLE_GRACE, NOW_STAMP - 1);
 	expect(0, NOW, RL_PASS_LIMIT);
 	expect(1, NOW, RL_PASS_LIMIT);
 }
@@ -224,8 +223,7 @@ Test(trial, what_is_newer_than_the_policy_is_no_room_ever)
 	begin("1/h", "20", RL_FULL_CLOSED);
 	newer = *limit_at(0);
 	newer.gen++;
-	for (int i = 0; i < 2; i++)
-		fill(world.rows[i], RL_REGION_ROWS, buckets_of(&newer, NOW_STAMP, NOW_STAMP));
+	fill(world.rows, RL_REGION_ROWS, buckets_of(&newer, NOW_STAMP, NOW_STAMP));
 	cr_assert_eq(expect(0, NOW, RL_DROP_FULL).room, RL_TRIAL_NEVER);
 }
 
@@ -243,7 +241,7 @@ Test(trial, the_bucket_of_its_neighbourhood)
 		owed = buckets_of(limit_at(0), NOW_STAMP, NOW_STAMP + 7200);
 		key = rl_table_group(&shape, limit_at(0), source.family, source.addr);
 		rows = rl_table_rows(&shape, RL_GROUP_REGIONS, key);
-		fill_both(NOW_STAMP, NOW_STAMP + 100000);
+		fill_all(NOW_STAMP, NOW_STAMP + 100000);
 		trial = expect(family, NOW, RL_PASS_AGGREGATE);
 		cr_assert_eq(rl_prefix_compare(&trial.group, &group), 0);
 		cr_assert_eq(trial.buckets.stamp, NOW_STAMP, "given a full one");
@@ -282,7 +280,7 @@ Test(trial, a_bucket_of_an_earlier_rate_is_judged_by_the_rate_in_force)
 		struct rl_limit old;
 
 		begin("2/h", "20", RL_FULL_CLOSED);
-		fill_both(NOW_STAMP - 100, cases[i].full);
+		fill_all(NOW_STAMP - 100, cases[i].full);
 		old = *limit_at(0);
 		cr_assert_eq(rl_limit_compute(&old.target, &terms, &old, old.id, old.slot,
 					      cases[i].change * STAMP, limit_at(0), &err),
@@ -307,7 +305,7 @@ Test(trial, nothing_is_changed)
 
 	for (int idle = 0; idle < 2; idle++) {
 		begin("1/h", "20", RL_FULL_AGGREGATE);
-		fill_both(NOW_STAMP - 100, idle ? NOW_STAMP - 100 : NOW_STAMP + 100);
+		fill_all(NOW_STAMP - 100, idle ? NOW_STAMP - 100 : NOW_STAMP + 100);
 		memcpy(rows, world.rows, sizeof(rows));
 		memcpy(others, world.groups, sizeof(others));
 		snapshot = world.snapshot;
