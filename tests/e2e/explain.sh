@@ -70,7 +70,7 @@ attach_full() { # --when-full WORD
 	agent attach --max-sources 1 --when-full "$1" "$DEV"
 	agent set-limit any --rate 1/h --burst 16
 	send --src 10.0.0.0 --src 2001:db8:8000:: --sources 16384 --rate 40000 --count 32768 >/dev/null
-	assert_eq "sources tracked" "$(agent top --once --interval 0.1 --json | jq .sources_tracked)" 4096
+	assert_eq "sources tracked" "$(agent top --once --interval 0.1 --json | jq .sources_tracked)" 2048
 }
 
 # One packet, of which explain says before what becomes of it.
