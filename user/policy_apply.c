@@ -277,12 +277,12 @@ static int diff_make_true(const struct rl_heads *heads, struct rl_diff *diff, st
 static int try_apply(const struct rl_heads *heads, const struct rl_policy_file *file, enum rl_apply_how how,
 		     __u64 now, struct rl_applied *out, struct rl_error *err)
 {
-	RL_FREE struct rl_limit *old = NULL;
+	RL_FREE const struct rl_limit **old = NULL;
 	RL_DIFF struct rl_diff diff = {};
 	ROOM struct room room = {};
 	struct rl_applied applied = {};
 	size_t count = 0;
-	int rc = rl_policy_read_silent(heads->state, &old, &count, err);
+	int rc = rl_policy_cells(heads, &old, &count, err);
 
 	if (!rc)
 		rc = rl_diff_make(old, count, file, now, &diff, err);
