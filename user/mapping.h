@@ -9,11 +9,12 @@
 #include "state.h"
 
 struct rl_mapping {
-	void *base; /* the elements, one behind the other; NULL: not mapped, or not as a whole */
+	void *base; /* of RL_MAPPING_WHOLE: the elements, one behind the other; otherwise NULL */
 	size_t size;
-	size_t element; /* bytes */
-	__u32 entries;
+	size_t element;		  /* bytes */
+	__u32 entries;		  /* 0: not open */
 	struct rl_window *window; /* of RL_MAPPING_PARTS: what is mapped at present */
+	struct rl_pieces *pieces; /* of RL_MAPPING_GROWING: what is mapped already */
 };
 
 #define RL_MAPPING __attribute__((cleanup(rl_mapping_close)))
@@ -22,6 +23,7 @@ struct rl_mapping {
 enum rl_mapping_how {
 	RL_MAPPING_WHOLE,
 	RL_MAPPING_PARTS, /* where few elements are wanted of many: as much as is in use at a time */
+	RL_MAPPING_GROWING, /* where many are, but not all that there is room for: what was asked for, and its surroundings */
 };
 
 /*

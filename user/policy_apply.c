@@ -159,7 +159,7 @@ static int room_claim(const struct rl_heads *heads, struct rl_diff *diff, struct
 
 static void cell_write(const struct rl_heads *heads, const struct rl_step *step, const struct rl_limit *limit)
 {
-	memcpy((struct rl_limit *)heads->cells.base + step->cell, limit, sizeof(*limit));
+	memcpy(rl_mapping_at(&heads->cells, step->cell), limit, sizeof(*limit));
 	/* Nothing leads to the slot of a new class but its prefix's new cell. */
 	if (is_class(step) && step->fate == RL_FATE_COMES)
 		rl_head_write(heads, step->slot, rl_ref(step->cell));

@@ -144,7 +144,7 @@ static int counts_zero(const struct rl_heads *heads, const __u32 *slots, size_t 
 /* Nobody had the slot before: its counts are zero still. */
 static bool slot_is_virgin(const struct rl_heads *heads, __u32 slot)
 {
-	return !((const struct rl_source *)heads->own.base)[slot].key;
+	return !((const struct rl_source *)rl_mapping_at(&heads->own, slot))->key;
 }
 
 /* Those of them that were somebody's. *out is allocated; the caller frees it. */
@@ -175,7 +175,7 @@ int rl_room_empty(const struct rl_heads *heads, const __u32 *slots, const __u32 
 	/* The counts before the key: killed in between, they are zeroed again. */
 	for (size_t i = 0; !rc && i < count; i++) {
 		rl_head_write(heads, slots[i], rl_ref(0));
-		((struct rl_source *)heads->own.base)[slots[i]] = (struct rl_source){.key = ids[i]};
+		*(struct rl_source *)rl_mapping_at(&heads->own, slots[i]) = (struct rl_source){.key = ids[i]};
 	}
 	return rc;
 }
