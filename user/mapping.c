@@ -193,13 +193,11 @@ static void *pieces_at(struct rl_pieces *pieces, size_t from, size_t size, size_
 	return pieces->base + from;
 }
 
-void *rl_mapping_at(const struct rl_mapping *mapping, __u32 index)
+void *rl_mapping_part_at(const struct rl_mapping *mapping, __u32 index)
 {
 	struct rl_window *window = mapping->window;
 	size_t at = mapping->element * index;
 
-	if (mapping->base)
-		return (char *)mapping->base + at;
 	if (mapping->pieces)
 		return pieces_at(mapping->pieces, at, mapping->element, mapping->size);
 	if (at < window->from || at + mapping->element > window->from + window->size)

@@ -38,9 +38,16 @@ int rl_mapping_open_part(const struct rl_state *state, enum rl_map map, size_t e
 			 __u32 count, struct rl_mapping *out, struct rl_error *err);
 void rl_mapping_close(struct rl_mapping *mapping);
 
+/* rl_mapping_at of what isn't mapped as a whole. */
+void *rl_mapping_part_at(const struct rl_mapping *mapping, __u32 index);
+
 /* Where an element is: until the next one is asked for, in parts. index: below `entries`. Never NULL: what can't be mapped ends
  * the process, which is as if it were killed. */
-void *rl_mapping_at(const struct rl_mapping *mapping, __u32 index);
+static inline void *rl_mapping_at(const struct rl_mapping *mapping, __u32 index)
+{
+	return mapping->base ? (char *)mapping->base + mapping->element * index
+			     : rl_mapping_part_at(mapping, index);
+}
 
 /* One load or store of a word that packets work on meanwhile. */
 static inline __u64 rl_word_read(const __u64 *word)

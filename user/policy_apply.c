@@ -58,6 +58,23 @@ static void room_free(struct room *room)
 	free(room->cells.id);
 }
 
+/* As the limits that get them are: who goes along the places meets prefixes, and memory, in order. */
+static int places_order(const struct rl_heads *heads, struct places *places, struct rl_error *err)
+{
+	__u32 entries = rl_claims_count(heads, places->map);
+	RL_FREE bool *taken = calloc(entries, sizeof(*taken));
+	size_t count = 0;
+
+	if (!taken)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	for (size_t i = 0; i < places->found; i++)
+		taken[places->at[i]] = true;
+	for (__u32 index = 0; index < entries; index++)
+		if (taken[index])
+			places->at[count++] = index;
+	return 0;
+}
+
 static int places_find(const struct rl_heads *heads, struct places *places, __u32 from, struct rl_error *err)
 {
 	int rc;
@@ -67,7 +84,9 @@ static int places_find(const struct rl_heads *heads, struct places *places, __u3
 	if (!places->at || !places->id)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
 	rc = rl_claims_find(heads, places->map, from, places->count, places->at, &places->found, err);
-	return rc == -ENOSPC ? 0 : rc;
+	if (rc == -ENOSPC)
+		return 0;
+	return rc ? rc : places_order(heads, places, err);
 }
 
 static size_t missing(const struct places *places)
