@@ -291,7 +291,7 @@ static int change_find(const struct rl_diff *diff, struct rl_step *step, const s
 	struct rl_limit limit;
 	int rc = rl_diff_limit(diff, step, general, &limit, err);
 
-	if (!rc && memcmp(&limit, step->old, sizeof(limit)) != 0)
+	if (!rc && !rl_limit_same(&limit, step->old))
 		step->fate = RL_FATE_CHANGES;
 	return rc;
 }

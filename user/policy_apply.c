@@ -176,14 +176,6 @@ static int room_claim(const struct rl_heads *heads, struct rl_diff *diff, struct
 
 /* ---- cells ---- */
 
-static void cell_write(const struct rl_heads *heads, const struct rl_step *step, const struct rl_limit *limit)
-{
-	memcpy(rl_mapping_at(&heads->cells, step->cell), limit, sizeof(*limit));
-	/* Nothing leads to the slot of a new class but its prefix's new cell. */
-	if (is_class(step) && step->fate == RL_FATE_COMES)
-		rl_head_write(heads, step->slot, rl_ref(step->cell));
-}
-
 /* Limits of another burst: what is owed under the old one is owed still. */
 static void debt_note(const struct rl_step *step, const struct rl_limit *limit, struct rl_applied *applied)
 {
@@ -196,28 +188,32 @@ static void debt_note(const struct rl_step *step, const struct rl_limit *limit, 
 		applied->longest = longest;
 }
 
-/* Those of all that comes and changes. */
+/* Those of all that comes and changes; computed where they are to be, since copies of a million take their time. */
 static int cells_write(const struct rl_heads *heads, const struct rl_diff *diff, struct rl_applied *applied,
 		       struct rl_error *err)
 {
-	struct rl_limit limit, general;
+	const struct rl_limit *general = NULL;
+	struct rl_limit unwritten;
 
 	for (size_t i = 0; i < diff->count; i++) {
 		const struct rl_step *step = &diff->steps[i];
 		bool writes = step->fate == RL_FATE_COMES || step->fate == RL_FATE_CHANGES;
+		struct rl_limit *limit = writes ? rl_mapping_at(&heads->cells, step->cell) : &unwritten;
 		int rc;
 
 		if (!step->wanted || (!writes && !step->classes))
 			continue;
-		rc = rl_diff_limit(diff, step, is_class(step) ? &general : NULL, &limit, err);
+		rc = rl_diff_limit(diff, step, is_class(step) ? general : NULL, limit, err);
 		if (rc)
 			return rc;
 		if (!is_class(step))
 			general = limit;
 		if (!writes)
 			continue;
-		cell_write(heads, step, &limit);
-		debt_note(step, &limit, applied);
+		/* Nothing leads to the slot of a new class but its prefix's new cell. */
+		if (is_class(step) && step->fate == RL_FATE_COMES)
+			rl_head_write(heads, step->slot, rl_ref(step->cell));
+		debt_note(step, limit, applied);
 	}
 	return 0;
 }
