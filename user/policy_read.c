@@ -144,7 +144,7 @@ int rl_policy_cells(const struct rl_heads *heads, const struct rl_limit ***out, 
 	if (rc)
 		return rc;
 	/* What isn't needed is never touched. */
-	cells = rl_large_alloc(prefix_count * (1 + RL_MAX_CLASSES) + name_count + 1, sizeof(*cells));
+	cells = rl_large_alloc(prefix_count * (1 + RL_MAX_CLASSES) + name_count + 1, sizeof(void *));
 	if (!cells)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory while reading the policy");
 	*count = 0;

@@ -64,7 +64,7 @@ static void check_printed(const struct rl_policy_file *file)
 static int diff_make(const struct rl_limit *old, size_t count, const struct rl_policy_file *file,
 		     struct rl_diff *out, struct rl_error *err)
 {
-	const struct rl_limit **each = calloc(count + 1, sizeof(*each));
+	const struct rl_limit **each = calloc(count + 1, sizeof(void *));
 	int rc;
 
 	require(each != NULL);

@@ -40,7 +40,7 @@ static struct rl_policy_file file_of(const char *text)
 static int diff_make(const struct rl_limit *old, size_t count, const struct rl_policy_file *file, __u64 now,
 		     struct rl_diff *out, struct rl_error *err)
 {
-	RL_FREE const struct rl_limit **each = calloc(count + 1, sizeof(*each));
+	RL_FREE const struct rl_limit **each = calloc(count + 1, sizeof(void *));
 
 	cr_assert_not_null(each);
 	for (size_t i = 0; i < count; i++)
