@@ -21,7 +21,7 @@ LIBS    := popt jansson ncursesw libbpf libcap-ng libmnl
 WARN    := -Wall -Wextra -Wshadow -Werror
 CFLAGS  ?= -O2 -g
 RL_CFLAGS  := -std=gnu11 $(WARN) -D_GNU_SOURCE -DRL_VERSION='"$(VERSION)"' -I$(B) $(shell pkg-config --cflags $(LIBS))
-RL_LDLIBS  := $(shell pkg-config --libs $(LIBS))
+RL_LDLIBS  := $(shell pkg-config --libs $(LIBS)) -lpthread
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 $(WARN) -I/usr/include/$(shell gcc -print-multiarch) -Ibpf
 SANITIZE   := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 

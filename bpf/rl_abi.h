@@ -38,7 +38,7 @@
 #define RL_FUNCTION static __attribute__((noinline, unused))
 #endif
 
-#define RL_ABI_VERSION 5
+#define RL_ABI_VERSION 6
 
 /*
  * Limits: as many slots as attach made room for (rl_meta.max_limits), and twice as many cells, so that all of a full policy
@@ -368,11 +368,7 @@ struct rl_row {
 };
 
 struct rl_row_address {
-	struct {
-		__u32 limit_id;
-		__u32 pad;
-		__u8 addr[16];
-	} at[RL_ROW];
+	__u8 addr[RL_ROW][16]; /* cut, as in struct rl_source_key */
 };
 
 /*
@@ -487,7 +483,7 @@ _Static_assert(sizeof(struct rl_slice) == 56, "rl_slice");
 _Static_assert(sizeof(struct rl_source_key) == 24, "rl_source_key");
 _Static_assert(sizeof(struct rl_row_place) == 64, "rl_row_place");
 _Static_assert(sizeof(struct rl_row) == 704, "rl_row");
-_Static_assert(sizeof(struct rl_row_address) == 192, "rl_row_address");
+_Static_assert(sizeof(struct rl_row_address) == 128, "rl_row_address");
 _Static_assert(sizeof(struct rl_limit_count) == 48, "rl_limit_count");
 _Static_assert(sizeof(struct rl_device_count) == 16UL * RL_REASONS, "rl_device_count");
 _Static_assert(sizeof(struct rl_device) == 40, "rl_device");

@@ -135,8 +135,8 @@ RL_INLINE int rl_fast_matches(const struct rl_packet *packet, __u32 row, __u32 a
 {
 	const struct rl_row_address *address = rl_row_address_at(row);
 
-	return address && rl_be64(address->at[at].addr) == rl_be64(packet->src) &&
-	       !rl_be64(address->at[at].addr + 8);
+	return address && rl_be64(address->addr[at]) == rl_be64(packet->src) &&
+	       !rl_be64(address->addr[at] + 8);
 }
 
 /* Look for a known source in both of its rows: its row, its place *at in it, and its key *whose; or NULL. */

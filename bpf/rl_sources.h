@@ -241,16 +241,14 @@ RL_INLINE int rl_rows_take(struct rl_job *job, __u32 where, const struct rl_rows
 	return *place < RL_ROW;
 }
 
-/* The whole address of who is given the place, where keys are hashes. */
+/* The whole address of who is given the place, where keys are hashes. Whose limit it is under, the key tells. */
 RL_INLINE void rl_place_address(__u32 where, __u32 index, __u32 place, const struct rl_source_key *key)
 {
 	struct rl_row_address *address = where == RL_AT_ROWS6 ? rl_row_address_at(index) : 0;
 
 	place &= RL_ROW - 1;
-	if (address) {
-		address->at[place].limit_id = key->limit_id;
-		__builtin_memcpy(address->at[place].addr, key->addr, sizeof(key->addr));
-	}
+	if (address)
+		__builtin_memcpy(address->addr[place], key->addr, sizeof(key->addr));
 }
 
 /* What stands beside a place that was taken: whose it is in full, and no packets yet. */

@@ -161,7 +161,7 @@ RL_FUNCTION __u32 rl_row_find6(const struct rl_row *row, const struct rl_row_add
 		return RL_ROW; /* never so: said for the verifier */
 	for (__u32 i = 0; i < RL_ROW; i++)
 		if (*(const volatile __u64 *)&row->key[i] == key &&
-		    rl_address_same(address->at[i].addr, source->addr))
+		    rl_address_same(address->addr[i], source->addr))
 			return i;
 	return RL_ROW;
 }

@@ -19,11 +19,11 @@ $(B)/tests/%.o: tests/%.c $(SKEL)
 
 $(B)/tests/unit-tests: $(UNIT_OBJ)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lcriterion -lpthread
+	$(Q)$(CC) $(SANITIZE) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lcriterion
 
 $(B)/tests/bpf-tests: $(BPF_OBJ)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lcriterion -lpthread
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lcriterion
 
 # BPF programs of the tests themselves.
 $(B)/tests/%.bpf.o: tests/%.bpf.c $(BPF_HEADERS)
@@ -70,7 +70,7 @@ $(B)/bench/%.o: tests/bench/%.c $(SKEL) $(BENCH_SKEL)
 
 $(B)/tests/bench: $(BENCH_OBJ)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS) -lpthread
+	$(Q)$(CC) $(CFLAGS) -o $@ $^ $(LDFLAGS) $(RL_LDLIBS)
 
 # What finding a prefix costs: build/tests/bench-ranges [PREFIXES].
 RANGES_OBJ := $(B)/bench/ranges.o $(LIB_OBJ)

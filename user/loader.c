@@ -18,6 +18,7 @@
 #include "limit.h"
 #include "policy.h"
 #include "ranges.h"
+#include "reserve.h"
 
 #include "rl_xdp.skel.h"
 
@@ -203,6 +204,25 @@ static int maps_reuse(struct rl_xdp *skel, const struct rl_state *state)
 	return 0;
 }
 
+/* New ones: those that take long here, the others as the program is loaded. */
+static int maps_make(struct rl_xdp *skel, const struct rl_load_options *options)
+{
+	struct bpf_map *const large[] = {
+	    skel->maps.rl_rows4,  skel->maps.rl_rows6, skel->maps.rl_address6, skel->maps.rl_limit_count,
+	    skel->maps.rl_limits, skel->maps.rl_kept,  skel->maps.rl_ranges,
+	};
+	const struct bpf_map *refused;
+	int rc = maps_size(skel, options);
+
+	if (rc)
+		return rc;
+	rc = rl_reserve(large, sizeof(large) / sizeof(large[0]), &refused);
+	if (rc && refused && libbpf_log.verbose)
+		fprintf(stderr, "rl-agent: the map %s can't be made: %s\n", bpf_map__name(refused),
+			strerror(-rc));
+	return rc;
+}
+
 static int load_error(int rc, const struct rl_load_options *options, bool fresh, struct rl_error *err)
 {
 	struct utsname name;
@@ -239,7 +259,7 @@ int rl_program_load(const struct rl_state *state, bool fresh, const struct rl_lo
 		return load_error(-errno, options, fresh, err);
 	program->options = *options;
 	variables_set(program->skel, options);
-	rc = fresh ? maps_size(program->skel, options) : maps_reuse(program->skel, state);
+	rc = fresh ? maps_make(program->skel, options) : maps_reuse(program->skel, state);
 	if (!rc)
 		rc = rl_xdp__load(program->skel);
 	if (rc)

@@ -105,7 +105,7 @@ static struct rl_buckets read_buckets(const struct rl_buckets *buckets)
 	return copy;
 }
 
-/* Whose the place is. IPv4's key says it itself. */
+/* Whose the place is. IPv4's key says the address itself. */
 static void read_name(const struct rl_source_table *table, __u64 key, __u32 row, int at,
 		      struct rl_source_place *out)
 {
@@ -117,8 +117,7 @@ static void read_name(const struct rl_source_table *table, __u64 key, __u32 row,
 		memcpy(out->addr, &number, sizeof(number));
 		return;
 	}
-	out->limit_id = *(const volatile __u32 *)&addresses[row].at[at].limit_id;
-	memcpy(out->addr, addresses[row].at[at].addr, sizeof(out->addr));
+	memcpy(out->addr, addresses[row].addr[at], sizeof(out->addr));
 }
 
 static int table_read(const struct rl_source_table *table, rl_source_use use, void *context)

@@ -17,15 +17,14 @@ static void read_row(const struct rl_state *state, enum rl_map map, __u32 row, v
 }
 
 /* Whether the place's whole address is this one; IPv4's key says all. */
-static bool same_address(const struct rl_state *state, __u8 family, __u32 row, __u32 place, __u32 limit_id,
-			 const __u8 *addr)
+static bool same_address(const struct rl_state *state, __u8 family, __u32 row, __u32 place, const __u8 *addr)
 {
 	struct rl_row_address address;
 
 	if (family == 4)
 		return true;
 	read_row(state, RL_MAP_ADDRESS6, row, &address);
-	return address.at[place].limit_id == limit_id && !memcmp(address.at[place].addr, addr, 16);
+	return !memcmp(address.addr[place], addr, 16);
 }
 
 bool native_find(const struct rl_state *state, const struct rl_table *table, const struct rl_limit *limit,
@@ -40,8 +39,7 @@ bool native_find(const struct rl_state *state, const struct rl_table *table, con
 	for (int i = 0; i < 2; i++) {
 		read_row(state, family == 4 ? RL_MAP_ROWS4 : RL_MAP_ROWS6, rows.row[i], &row);
 		for (__u32 place = 0; place < RL_ROW; place++) {
-			if (row.key[place] != key ||
-			    !same_address(state, family, rows.row[i], place, limit->id, addr))
+			if (row.key[place] != key || !same_address(state, family, rows.row[i], place, addr))
 				continue;
 			*out = (struct rl_source){
 			    .key = key,

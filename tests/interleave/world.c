@@ -196,14 +196,11 @@ void world_charge(struct rl_buckets *buckets, enum world_slot slot, __u64 charge
 
 void world_settle(int i, int source, __u64 charged, __u64 full)
 {
-	const struct rl_limit *limit = world_version(SLOT_SOURCE, 0);
 	struct rl_row *row = &world.row[i / RL_ROW];
 
 	row->key[i % RL_ROW] = source < 0 ? 1 + (__u64)i : key_of(source, SLOT_SOURCE);
-	if (source >= 0) {
-		world.address[i / RL_ROW].at[i % RL_ROW].limit_id = limit->id;
-		memcpy(world.address[i / RL_ROW].at[i % RL_ROW].addr, world_source[source].addr, 16);
-	}
+	if (source >= 0)
+		memcpy(world.address[i / RL_ROW].addr[i % RL_ROW], world_source[source].addr, 16);
 	world_charge(&row->at[i % RL_ROW].buckets, SLOT_SOURCE, charged, full);
 	row->at[i % RL_ROW].buckets.known = rl_known(0, row->key[i % RL_ROW]);
 }
