@@ -73,6 +73,13 @@ RL_INLINE struct rl_source *rl_own_at(__u32 slot)
 	return RL_LOOKUP(rl_own, &slot);
 }
 
+RL_INLINE struct rl_slice *rl_slice_at(__u32 slot)
+{
+	__u32 index = slot & (RL_SLICES - 1);
+
+	return RL_LOOKUP(rl_slices, &index);
+}
+
 RL_INLINE struct rl_row *rl_row_at(__u32 where, __u32 index)
 {
 	switch (where) {

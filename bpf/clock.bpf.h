@@ -15,9 +15,22 @@ const volatile bool
     rl_clock_given; /* set before load by tests only: the verifier then removes the other branch */
 __u64 rl_clock_now; /* ns; meaningful with rl_clock_given */
 
+const volatile __u32 rl_slices_shift; /* set before load: rl_slice_shift_of() the CPUs; 0: no slices */
+
+RL_INLINE __u32 rl_slice_shift(void)
+{
+	return rl_slices_shift;
+}
+
 RL_INLINE __u64 rl_now(void)
 {
 	return rl_clock_given ? *(volatile __u64 *)&rl_clock_now : bpf_ktime_get_ns();
+}
+
+/* Another number in every tick of the kernel's; the verifier makes a load of it. (Linux 5.6) */
+RL_INLINE __u64 rl_tick(void)
+{
+	return rl_clock_given ? *(volatile __u64 *)&rl_clock_now : bpf_jiffies64();
 }
 
 #endif

@@ -78,6 +78,17 @@ struct {
 } rl_own SEC(".maps");
 
 /*
+ * What a CPU has taken ahead of buckets of rl_own (rl_slice.h). Written by the packet path alone. Several limits share an element, by
+ * their slots: while one can spend what is there, the others take nothing ahead.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, RL_SLICES);
+	__type(key, __u32);
+	__type(value, struct rl_slice);
+} rl_slices SEC(".maps");
+
+/*
  * Store `table`: the rows of sources, IPv4's and IPv6's in the same. Written by the packet path alone; read by top and explain. Full: no
  * place without a debt and idle for a grace time in either of a source's rows. Its packet is then treated as `attach
  * --when-full` says. Sized by attach; one row where the store is `lru`.

@@ -320,6 +320,27 @@ struct rl_source {
 	struct rl_tally tally;
 };
 
+#define RL_SLICES      64 /* of one CPU; a power of two */
+#define RL_SLICE_PARTS 7  /* all CPUs' slices of a bucket are at most its burst >> this */
+
+/* Log2 of how often one CPU's slice goes into a burst; 0: there are none, as one CPU needs none. cpus: at least 1 */
+RL_INLINE __u32 rl_slice_shift_of(__u32 cpus)
+{
+	__u32 shift = 0;
+
+	while (shift < 31 && cpus > 1U << shift)
+		shift++;
+	return shift ? shift + RL_SLICE_PARTS : 0;
+}
+
+/* What one CPU may spend of a limit's own bucket without asking (rl_slice.h). */
+struct rl_slice {
+	__u64 version;	       /* rl_bucket_version() of the limit; 0: never used */
+	__u64 end[RL_UNITS];   /* the words that taking it left */
+	__u64 left[RL_UNITS];  /* bucket time before that, not spent yet */
+	__u64 until[RL_UNITS]; /* ns; after that all of it is worth nothing */
+};
+
 /* Key of the LRU map: the limit and the source cut to its granularity. */
 struct rl_source_key {
 	__u32 limit_id;
@@ -473,6 +494,7 @@ _Static_assert(sizeof(struct rl_limit) == 712, "rl_limit");
 _Static_assert(sizeof(struct rl_buckets) == 32, "rl_buckets");
 _Static_assert(sizeof(struct rl_tally) == 48, "rl_tally");
 _Static_assert(sizeof(struct rl_source) == 88, "rl_source");
+_Static_assert(sizeof(struct rl_slice) == 56, "rl_slice");
 _Static_assert(sizeof(struct rl_source_key) == 24, "rl_source_key");
 _Static_assert(sizeof(struct rl_row_place) == 64, "rl_row_place");
 _Static_assert(sizeof(struct rl_row) == 704, "rl_row");

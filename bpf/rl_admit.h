@@ -184,10 +184,10 @@ RL_FUNCTION int rl_refund(struct rl_job *job, __u32 i)
 		return 0;
 	if (hold->left[RL_PACKETS])
 		rl_bucket_refund(&place, limit, RL_PACKETS, rl_hold_cost(job, limit, RL_PACKETS),
-				 hold->left[RL_PACKETS]);
+				 hold->left[RL_PACKETS], rl_limit_sliced(limit));
 	if (hold->left[RL_BYTES])
 		rl_bucket_refund(&place, limit, RL_BYTES, rl_hold_cost(job, limit, RL_BYTES),
-				 hold->left[RL_BYTES]);
+				 hold->left[RL_BYTES], rl_limit_sliced(limit));
 	return 0;
 }
 

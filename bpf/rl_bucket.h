@@ -240,7 +240,7 @@ struct rl_offer {
 	__u64 now;   /* ns */
 	__u64 left;  /* the word that a charge left, for a refund */
 	__u32 unit;
-	__u32 pad;
+	__u32 alone; /* 1: of a refund, as rl_bucket_refund() says */
 };
 
 /* rl_bucket_charge(), as a function of its own: the verifier then looks at its loop once. */
@@ -307,10 +307,12 @@ RL_FUNCTION int rl_offer_refund(struct rl_buckets *buckets, const __u64 *key, co
 		struct rl_bucket seen = rl_bucket_load(buckets, unit);
 		__u64 now = rl_now(), t = rl_gcra_time(&limit->rate[unit], now + RL_REFUND_SLACK_NS);
 
-		if ((__s64)((offer->left & ~RL_GCRA_TAG) - t) <= (__s64)offer->cost)
+		if (!offer->alone && (__s64)((offer->left & ~RL_GCRA_TAG) - t) <= (__s64)offer->cost)
 			return 0; /* it may have been full since */
 		if (!rl_place_holds(&place) || ((seen.word ^ offer->left) & RL_GCRA_TAG))
 			return 0; /* another's, or converted to another rate since */
+		if (offer->alone && seen.word != offer->left)
+			return 0;
 		if (rl_bucket_store(buckets, unit, seen.word, seen.word - offer->cost, now))
 			return 1;
 	}
@@ -325,11 +327,15 @@ RL_FUNCTION int rl_offer_refund(struct rl_buckets *buckets, const __u64 *key, co
  * Refunds of others in between aren't seen. A CPU that is held up between its charge and its refund until the bucket would
  * have been full without all that was given back, though not without its packet alone, gives back what flowed in since
  * then: less than its packet's cost, and once until the bucket is full again (tests/interleave: refunds).
+ *
+ * alone: only if nobody has charged it since, whenever that was: where a slice that was taken since has its place in it
+ * (rl_slice.h), what stands before it can't be moved, and what stands last can.
  */
 RL_INLINE int rl_bucket_refund(const struct rl_place *place, const struct rl_limit *limit, enum rl_unit unit,
-			       __u64 cost, __u64 left)
+			       __u64 cost, __u64 left, int alone)
 {
-	const struct rl_offer offer = {.whose = place->whose, .cost = cost, .left = left, .unit = unit};
+	const struct rl_offer offer = {
+	    .whose = place->whose, .cost = cost, .left = left, .unit = unit, .alone = (__u32)alone};
 
 	return rl_offer_refund(place->buckets, place->key, limit, &offer);
 }

@@ -3,26 +3,49 @@
  * rl_fast.h - the common packet, in a few dozen nanoseconds: its source has a place in the table, and the limits on it, on
  * its tenant and on its device are plain. Everything else is left to rl_admit.h, untouched. Compiles on both sides.
  *
- * Two things make it fast:
+ * Three things make it fast:
  *   - the policy isn't asked. A place says which limit it belongs to (rl_buckets.version), and in which epoch of the policy a
  *     packet of its source was last found to be that limit's (rl_buckets.known). Which limit a source is under changes only
  *     with an epoch: who adds or removes a prefix starts one after it has done so;
- *   - nothing goes through memory: no list of what the packet is held to, one look at each of three levels, three swaps.
+ *   - nothing goes through memory: no list of what the packet is held to, one look at each of three levels, three swaps;
+ *   - a source that is over its limit is mostly rejected by the clock of a tick ago (rl_fast_late).
  *
- * What is decided, charged and counted is what rl_admit.h would have decided, charged and counted.
+ * What is decided, charged and counted is what rl_admit.h would have decided, charged and counted, but that a source which is over
+ * its limit may be admitted again up to a tick late.
  *
- * The includer defines what rl_sources.h and rl_admit.h ask for.
+ * The includer defines what rl_sources.h and rl_admit.h ask for, and __u64 rl_tick(void), which changes with every tick of the clock.
  */
 #ifndef RL_FAST_H
 #define RL_FAST_H
 
 #include "rl_count.h"
+#include "rl_slice.h"
 #include "rl_sources.h"
 
 #define RL_NOT_FAST  (-1) /* for rl_admit.h */
 #define RL_NOT_KNOWN (-2) /* likewise, or for rl_fresh.h */
 #define RL_NO_ROOM   (-3) /* for its neighbourhood */
 #define RL_HELD	     (-4) /* for rl_fresh_settle() */
+
+/*
+ * Rejecting by a clock that lags is always within the bound. It costs nothing but a tick's delay where a burst takes several ticks
+ * to fill; a tick is 10 ms at most (CONFIG_HZ is 100 to 1000).
+ */
+#define RL_LATE_BURST_NS 40000000
+#define RL_LATES	 32 /* packets for which the clock isn't read; so that a flood isn't a whole tick late */
+
+/* The clock as this CPU read it last in the present tick, a few packets ago: reading it makes the processor wait for all that is on its way. */
+RL_INLINE __u64 rl_lately(struct rl_job *job)
+{
+	__u64 tick = rl_tick();
+
+	if (tick != job->tick || job->lates++ >= RL_LATES) {
+		job->tick = tick;
+		job->ticked = rl_now();
+		job->lates = 0;
+	}
+	return job->ticked;
+}
 
 /* The packet's priority: its limit's, or its tenant's, or normal. */
 RL_INLINE __u8 rl_priority_of(const struct rl_limit *limit, const struct rl_limit *tenant)
@@ -129,7 +152,9 @@ RL_INLINE struct rl_row *rl_fast_locate(const struct rl_packet *packet, enum rl_
 
 	if (!row || !second)
 		return 0;
-	(void)*(const volatile __u64 *)&second->key[0]; /* so that its miss overlaps that of the first row */
+	/* So that their misses overlap that of the first row's keys. */
+	(void)*(const volatile __u64 *)&row->at[rows.home & (RL_ROW - 1)].buckets.version;
+	(void)*(const volatile __u64 *)&second->key[0];
 	*at = rl_fast_find(row, source, epoch, rows.home, whose);
 	if (*at >= RL_ROW) {
 		row = second;
@@ -170,15 +195,22 @@ RL_INLINE enum rl_gcra_verdict rl_unit_ask(const struct rl_buckets *buckets, con
 	return result.verdict;
 }
 
+/* Nothing is planned yet, nor done. */
+RL_INLINE void rl_tier_begin(struct rl_tier *tier, const struct rl_limit *limit)
+{
+	tier->slot = limit->slot;
+	tier->next[RL_PACKETS] = tier->next[RL_BYTES] = 0;
+	tier->left[RL_PACKETS] = tier->left[RL_BYTES] = 0;
+	tier->ahead[RL_PACKETS] = tier->ahead[RL_BYTES] = 0;
+}
+
 /* Would the level admit the packet? As above. Buckets that have to be brought up to date first aren't for here. */
 RL_INLINE enum rl_gcra_verdict rl_tier_ask(const struct rl_buckets *buckets, const struct rl_limit *limit,
 					   const struct rl_job *job, struct rl_tier *tier)
 {
 	enum rl_gcra_verdict verdict;
 
-	tier->slot = limit->slot;
-	tier->next[RL_PACKETS] = tier->next[RL_BYTES] = 0;
-	tier->left[RL_PACKETS] = tier->left[RL_BYTES] = 0;
+	rl_tier_begin(tier, limit);
 	if (rl_limit_unrated(limit))
 		return RL_GCRA_ADMIT;
 	if (!rl_buckets_present(buckets, limit, job->now, RL_BUCKET_SAFE))
@@ -198,9 +230,11 @@ RL_INLINE enum rl_gcra_verdict rl_unit_charge(const struct rl_place *place, cons
 	if (!left)
 		return RL_GCRA_ADMIT;
 	if (!rl_place_holds(place) ||
-	    !rl_bucket_store(place->buckets, unit, tier->seen[unit], left, job->now))
+	    !rl_bucket_store(place->buckets, unit, tier->seen[unit], left, job->now)) {
+		tier->ahead[unit] = 0;
 		left = rl_bucket_charge(place, limit, unit, rl_fast_cost(job, rate, unit),
 					rl_rate_kept(rate, job->priority), job->now);
+	}
 	if (rl_bucket_verdict(left) == RL_GCRA_ADMIT)
 		tier->left[unit] = left;
 	return rl_bucket_verdict(left);
@@ -229,17 +263,39 @@ RL_FUNCTION int rl_tier_refund(struct rl_buckets *buckets, const __u64 *key, con
 	if (tier->left[RL_PACKETS])
 		rl_bucket_refund(&place, limit, RL_PACKETS,
 				 rl_fast_cost(job, &limit->rate[RL_PACKETS], RL_PACKETS),
-				 tier->left[RL_PACKETS]);
+				 tier->left[RL_PACKETS], rl_limit_sliced(limit));
 	if (tier->left[RL_BYTES])
 		rl_bucket_refund(&place, limit, RL_BYTES, rl_fast_cost(job, &limit->rate[RL_BYTES], RL_BYTES),
-				 tier->left[RL_BYTES]);
+				 tier->left[RL_BYTES], rl_limit_sliced(limit));
 	return 0;
+}
+
+/* Which units of the packet's cost this CPU's slice of the bucket could pay: all that the limit has, or none. */
+RL_INLINE __u32 rl_own_pays(const struct rl_job *job, const struct rl_limit *limit)
+{
+	const struct rl_slice *slice = rl_slice_at(limit->slot);
+	__u32 pays = 0;
+
+	if (!slice || !rl_slice_of(slice, limit))
+		return 0;
+	for (__u32 unit = 0; unit < RL_UNITS; unit++) {
+		const struct rl_rate *rate = &limit->rate[unit];
+
+		if (!rate->mult)
+			continue;
+		if (!rl_slice_has(slice, rate, (enum rl_unit)unit,
+				  rl_fast_cost(job, rate, (enum rl_unit)unit), job->now))
+			return 0;
+		pays |= 1U << unit;
+	}
+	return pays;
 }
 
 /* A tenant's or a device's level, whose bucket is the limit's own. Without a limit it admits all. */
 RL_INLINE enum rl_gcra_verdict rl_own_ask(struct rl_job *job, __u32 i)
 {
 	const struct rl_limit *limit = rl_limit_at(job->tier[i].cell);
+	struct rl_tier *tier = &job->tier[i];
 	const struct rl_source *own;
 
 	if (!limit)
@@ -247,32 +303,108 @@ RL_INLINE enum rl_gcra_verdict rl_own_ask(struct rl_job *job, __u32 i)
 	own = rl_own_at(limit->slot);
 	if (!own || (limit->flags & RL_LIMIT_SHADOW))
 		return RL_GCRA_REPAIR;
-	job->tier[i].whose = limit->id;
-	return rl_tier_ask(&own->buckets, limit, job, &job->tier[i]);
+	tier->whose = limit->id;
+	tier->paid = 0;
+	tier->pays = rl_own_pays(job, limit);
+	if (!tier->pays)
+		return rl_tier_ask(&own->buckets, limit, job, tier);
+	rl_tier_begin(tier, limit);
+	return RL_GCRA_ADMIT;
+}
+
+/* Pay, or get back, the packet's cost in each unit of tier->paid. */
+RL_INLINE void rl_own_spend(const struct rl_job *job, const struct rl_tier *tier,
+			    const struct rl_limit *limit, struct rl_slice *slice, int back)
+{
+	for (__u32 unit = 0; unit < RL_UNITS; unit++) {
+		__u64 cost;
+
+		if (!(tier->paid >> unit & 1))
+			continue;
+		cost = rl_fast_cost(job, &limit->rate[unit], (enum rl_unit)unit);
+		slice->left[unit] += back ? cost : -cost;
+	}
+}
+
+/*
+ * Make of the words that the packet would leave some that take more ahead: in all units that the limit has, or there already is
+ * something to be spent in them; since a packet is paid in all of them, or none.
+ */
+RL_INLINE void rl_own_reach(const struct rl_job *job, struct rl_tier *tier, const struct rl_limit *limit,
+			    const struct rl_slice *slice)
+{
+	for (__u32 unit = 0; unit < RL_UNITS; unit++) {
+		const struct rl_rate *rate = &limit->rate[unit];
+		__u64 cost;
+
+		if (!tier->next[unit])
+			continue;
+		cost = rl_fast_cost(job, rate, (enum rl_unit)unit);
+		if (rl_slice_of(slice, limit) &&
+		    rl_slice_has(slice, rate, (enum rl_unit)unit, cost, job->now))
+			continue;
+		tier->ahead[unit] =
+		    rl_slice_ahead(slice, limit, (enum rl_unit)unit, tier->next[unit], cost, job->now);
+		if (!tier->ahead[unit]) {
+			tier->ahead[RL_PACKETS] = 0;
+			return;
+		}
+	}
+	tier->next[RL_PACKETS] += tier->ahead[RL_PACKETS];
+	tier->next[RL_BYTES] += tier->ahead[RL_BYTES];
+}
+
+/* Keep what was taken ahead. The packet's own cost stands right before it, and goes there if it is given back. */
+RL_INLINE void rl_own_keep(const struct rl_job *job, struct rl_tier *tier, const struct rl_limit *limit,
+			   struct rl_slice *slice)
+{
+	for (__u32 unit = 0; unit < RL_UNITS; unit++) {
+		if (!tier->ahead[unit] || !tier->left[unit])
+			continue;
+		rl_slice_keep(slice, limit, (enum rl_unit)unit, tier->left[unit], tier->ahead[unit],
+			      job->now);
+		tier->left[unit] = 0;
+		tier->paid |= 1U << unit;
+	}
 }
 
 RL_INLINE enum rl_gcra_verdict rl_own_charge(struct rl_job *job, __u32 i)
 {
 	const struct rl_limit *limit = rl_limit_at(job->tier[i].cell);
+	struct rl_tier *tier = &job->tier[i];
+	enum rl_gcra_verdict verdict;
+	struct rl_slice *slice;
 	struct rl_source *own;
 	struct rl_place place;
 
 	if (!limit)
 		return RL_GCRA_ADMIT;
 	own = rl_own_at(limit->slot);
-	if (!own)
+	slice = rl_slice_at(limit->slot);
+	if (!own || !slice)
 		return RL_GCRA_CONTENDED;
-	place = (struct rl_place){.buckets = &own->buckets, .key = &own->key, .whose = job->tier[i].whose};
-	return rl_tier_charge(&place, limit, job, &job->tier[i]);
+	if (tier->pays) {
+		tier->paid = tier->pays;
+		rl_own_spend(job, tier, limit, slice, 0);
+		return RL_GCRA_ADMIT;
+	}
+	place = (struct rl_place){.buckets = &own->buckets, .key = &own->key, .whose = tier->whose};
+	rl_own_reach(job, tier, limit, slice);
+	verdict = rl_tier_charge(&place, limit, job, tier);
+	rl_own_keep(job, tier, limit, slice);
+	return verdict;
 }
 
 RL_INLINE void rl_own_refund(const struct rl_job *job, __u32 i)
 {
 	const struct rl_limit *limit = rl_limit_at(job->tier[i].cell);
 	struct rl_source *own = limit ? rl_own_at(limit->slot) : 0;
+	struct rl_slice *slice = limit ? rl_slice_at(limit->slot) : 0;
 
 	if (own)
 		rl_tier_refund(&own->buckets, &own->key, limit, job, i);
+	if (slice)
+		rl_own_spend(job, &job->tier[i], limit, slice, 1);
 }
 
 /* The limit in this slot (0: none) let the packet pass, or dropped it. */
@@ -390,6 +522,31 @@ RL_INLINE int rl_fast_settle(struct rl_job *job, struct rl_row *row, __u32 at, c
 	return (int)reason;
 }
 
+/*
+ * Does one unit reject the packet whatever the time is between job->now, which may lag by a tick, and the present? What flows in
+ * meanwhile isn't lost where the burst has room for it: it is admitted a tick late.
+ */
+RL_INLINE int rl_unit_late(const struct rl_buckets *buckets, const struct rl_limit *limit,
+			   const struct rl_job *job, enum rl_unit unit)
+{
+	const struct rl_rate *rate = &limit->rate[unit];
+	__u64 word = *(const volatile __u64 *)&buckets->word[unit];
+	__u64 debt = (word & ~RL_GCRA_TAG) - rl_gcra_time(rate, job->now);
+
+	if (!rate->mult || (word & RL_GCRA_TAG) != rl_gcra_tag(limit->gen))
+		return 0;
+	return (__s64)debt > 0 && rate->burst >> rate->shift >= RL_LATE_BURST_NS &&
+	       debt + rl_fast_cost(job, rate, unit) > rate->burst - rl_rate_kept(rate, job->priority);
+}
+
+/* Does the source's bucket reject the packet, by the clock of a tick ago? Then the clock needn't be read. */
+RL_INLINE int rl_fast_late(const struct rl_job *job, const struct rl_buckets *buckets,
+			   const struct rl_limit *limit)
+{
+	return rl_buckets_present(buckets, limit, job->now, RL_BUCKET_IDLE) &&
+	       (rl_unit_late(buckets, limit, job, RL_PACKETS) || rl_unit_late(buckets, limit, job, RL_BYTES));
+}
+
 /* rl_fast(), for one family, whose rows are there. */
 RL_INLINE int rl_fast_judge(struct rl_job *job, enum rl_where where, __u32 device_limit)
 {
@@ -405,6 +562,13 @@ RL_INLINE int rl_fast_judge(struct rl_job *job, enum rl_where where, __u32 devic
 	if (!limit || !rl_limit_plain(limit, where == RL_AT_ROWS4 ? 4 : 6))
 		return RL_NOT_FAST;
 	rl_fast_levels(job, limit, device_limit);
+	job->now = rl_lately(job);
+	if (rl_fast_late(job, &row->at[at].buckets, limit)) {
+		job->tier[0].slot = limit->slot;
+		rl_fast_count_all(job, 1, 0);
+		rl_row_tally(row, at, RL_DROP_SOURCE, job->len);
+		return RL_DROP_SOURCE;
+	}
 	job->now = rl_now();
 	return rl_fast_settle(job, row, at, limit, 0);
 }

@@ -56,16 +56,23 @@ struct rl_kept {
 
 /* What one level of a common packet would do, and did (rl_fast.h). */
 struct rl_tier {
-	__u32 cell;	      /* of its limit; 0: there is none */
-	__u32 slot;	      /* likewise */
-	__u64 whose;	      /* the key that its place must have */
-	__u64 seen[RL_UNITS]; /* the words as they were */
-	__u64 next[RL_UNITS]; /* what they would be; 0: this unit isn't limited */
-	__u64 left[RL_UNITS]; /* what they were made; 0: not charged */
+	__u32 cell;	       /* of its limit; 0: there is none */
+	__u32 slot;	       /* likewise */
+	__u64 whose;	       /* the key that its place must have */
+	__u64 seen[RL_UNITS];  /* the words as they were */
+	__u64 next[RL_UNITS];  /* what they would be; 0: this unit isn't limited */
+	__u64 left[RL_UNITS];  /* what they were made; 0: not charged */
+	__u64 ahead[RL_UNITS]; /* of what they are made, beyond this packet's cost (rl_slice.h) */
+	__u32 pays;	       /* bit `unit`: this CPU's slice will pay for the packet */
+	__u32 paid;	       /* likewise: it did, and gets it back if another level refuses */
 };
 
 struct rl_job {
 	struct rl_packet packet;
+	__u64 tick;   /* rl_tick() when this CPU read the clock last for rl_lately() */
+	__u64 ticked; /* ns; what it said */
+	__u32 lates;  /* packets since then */
+	__u32 pad2;
 	__u64 now;     /* ns */
 	__u32 len;     /* bytes on the wire */
 	__u32 device;  /* slot in the per-device maps */

@@ -122,7 +122,7 @@ RL_FUNCTION int rl_new_settle(struct rl_job *job, int reason)
 		rl_count_local(&count->passed, job->len);
 	if (!job->given && reason != RL_DROP_FULL)
 		rl_bucket_refund(&place, limit, RL_PACKETS, rl_gcra_cost(&limit->rate[RL_PACKETS], 1),
-				 job->new_left);
+				 job->new_left, 0);
 	job->new_left = 0;
 	return 0;
 }

@@ -99,7 +99,7 @@ $(B)/tests/fuzz-policy_file: tests/fuzz/fuzz_policy_file.c \
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^) -lpopt -lmnl -lbpf
 
-$(B)/tests/fuzz-ranges: tests/fuzz/fuzz_ranges.c $(wildcard user/ranges*.c) user/prefix.c user/error.c user/plain.c $(wildcard user/*.h bpf/rl_*.h) tests/lib/lpm.h
+$(B)/tests/fuzz-ranges: tests/fuzz/fuzz_ranges.c $(wildcard user/ranges*.c) user/large.c user/order.c user/prefix.c user/error.c user/plain.c $(wildcard user/*.h bpf/rl_*.h) tests/lib/lpm.h
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ) -o $@ $(filter %.c,$^)
 

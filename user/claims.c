@@ -9,11 +9,9 @@
 #include "clock.h"
 #include "policy.h"
 
-#define NS_PER_SECOND 1000000000ULL
-
 static __u32 seconds(void)
 {
-	__u32 now = (__u32)(rl_clock_ns() / NS_PER_SECOND);
+	__u32 now = rl_clock_seconds();
 
 	return now ? now : 1; /* 0 is "long ago" */
 }

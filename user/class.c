@@ -441,24 +441,25 @@ static int check_said(const struct rl_target *target, const struct rl_terms *ter
 	bool is_class = said & target_can & SAID_CLASS;
 	char object[RL_OBJECT_TEXT], whole[RL_TARGET_TEXT];
 
-	rl_target_print(target, whole);
 	for (size_t i = 0; i < OPTIONS; i++) {
 		unsigned int bit = options[i].said & said;
 
 		if (bit & ~target_can)
-			return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
-					    "%s takes no %s, which is for %s; leave it out", whole,
-					    options[i].option, options[i].whose);
+			return rl_error_set(
+			    err, RL_ERROR_USAGE, EINVAL, "%s takes no %s, which is for %s; leave it out",
+			    rl_target_print(target, whole), options[i].option, options[i].whose);
 		if (bit & ~action_can_say[terms->action])
 			return rl_error_set(err, RL_ERROR_USAGE, EINVAL,
 					    "%s of %s takes no %s, which goes with a limit; leave it out",
-					    actions[terms->action], whole, options[i].option);
+					    actions[terms->action], rl_target_print(target, whole),
+					    options[i].option);
 		if (is_class && bit & ~CLASS_CAN_SAY)
 			return rl_error_set(
 			    err, RL_ERROR_USAGE, EINVAL,
 			    "%s takes no %s: it goes with the limit of %s as a whole; expected --rate, "
 			    "--burst and --shadow, or no --class",
-			    rl_object_print(target, &terms->class, object), options[i].option, whole);
+			    rl_object_print(target, &terms->class, object), options[i].option,
+			    rl_target_print(target, whole));
 	}
 	return 0;
 }

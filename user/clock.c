@@ -32,7 +32,7 @@ static int64_t namespace_offset(void)
 	return offset;
 }
 
-__u64 rl_clock_ns(void)
+static __u64 clock_read(clockid_t clock)
 {
 	static _Thread_local bool known; /* no process changes its own time namespace */
 	static _Thread_local int64_t offset;
@@ -41,6 +41,16 @@ __u64 rl_clock_ns(void)
 	if (!known)
 		offset = namespace_offset();
 	known = true;
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(clock, &now);
 	return (__u64)(now.tv_sec * NS_PER_SECOND + now.tv_nsec - offset);
+}
+
+__u64 rl_clock_ns(void)
+{
+	return clock_read(CLOCK_MONOTONIC);
+}
+
+__u32 rl_clock_seconds(void)
+{
+	return (__u32)(clock_read(CLOCK_MONOTONIC_COARSE) / NS_PER_SECOND);
 }

@@ -10,4 +10,7 @@
 /* Also in a time namespace, whose processes see that clock shifted (Linux 5.6). */
 __u64 rl_clock_ns(void);
 
+/* The same clock in whole seconds, as of the last tick: a fraction of what the exact time costs. */
+__u32 rl_clock_seconds(void);
+
 #endif

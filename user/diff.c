@@ -85,7 +85,7 @@ static struct rl_step *tenant_find(const struct rl_diff *diff, const char *name)
 
 /* What has not become steps yet of three lists that are in order of their targets. */
 struct merge {
-	const struct rl_limit *old;
+	const struct rl_limit *const *old;
 	const struct rl_policy_line *line;
 	struct rl_diff_tenant *tenant;
 	size_t olds, lines, tenants; /* so many */
@@ -93,7 +93,7 @@ struct merge {
 
 static const struct rl_target *old_target(const struct merge *rest)
 {
-	return rest->olds ? &rest->old->target : NULL;
+	return rest->olds ? &(*rest->old)->target : NULL;
 }
 
 static const struct rl_target *line_target(const struct merge *rest)
@@ -130,9 +130,9 @@ static struct rl_step *step_add(struct rl_diff *diff, const struct rl_target *ta
 
 static void old_take(struct merge *rest, struct rl_step *step)
 {
-	step->old = rest->old;
-	step->id = rest->old->id;
-	step->slot = rest->old->slot;
+	step->old = *rest->old;
+	step->id = step->old->id;
+	step->slot = step->old->slot;
 	rest->old++;
 	rest->olds--;
 }
@@ -157,7 +157,7 @@ static struct rl_step *general_merge(struct rl_diff *diff, struct merge *rest, c
 {
 	struct rl_step *step = step_add(diff, target, &whole);
 
-	if (is_same(old_target(rest), target) && !rl_class_is_set(&rest->old->terms.class))
+	if (is_same(old_target(rest), target) && !rl_class_is_set(&(*rest->old)->terms.class))
 		old_take(rest, step);
 	if (is_same(line_target(rest), target)) {
 		step->wanted = true;
@@ -182,13 +182,13 @@ static struct rl_step *class_step(struct rl_diff *diff, const struct rl_step *ge
 static void classes_merge(struct rl_diff *diff, struct merge *rest, struct rl_step *general)
 {
 	while (is_same(old_target(rest), general->target))
-		old_take(rest, class_step(diff, general, &rest->old->terms.class));
+		old_take(rest, class_step(diff, general, &(*rest->old)->terms.class));
 	while (is_same(line_target(rest), general->target))
 		line_take(rest, class_step(diff, general, &rest->line->terms->class));
 	general->classes = (__u8)(diff->steps + diff->count - 1 - general);
 }
 
-static int steps_make(struct rl_diff *diff, const struct rl_limit *old, size_t count,
+static int steps_make(struct rl_diff *diff, const struct rl_limit *const *old, size_t count,
 		      const struct rl_policy_file *file, struct rl_error *err)
 {
 	struct merge rest = {.old = old, .olds = count, .line = file->lines, .lines = file->count};
@@ -291,7 +291,7 @@ static int change_find(const struct rl_diff *diff, struct rl_step *step, const s
 	struct rl_limit limit;
 	int rc = rl_diff_limit(diff, step, general, &limit, err);
 
-	if (!rc && memcmp(&limit, step->old, sizeof(limit)) != 0)
+	if (!rc && !rl_limit_same(&limit, step->old))
 		step->fate = RL_FATE_CHANGES;
 	return rc;
 }
@@ -335,8 +335,8 @@ static int fates_find(struct rl_diff *diff, struct rl_error *err)
 	return rc;
 }
 
-int rl_diff_make(const struct rl_limit *old, size_t count, const struct rl_policy_file *file, __u64 now,
-		 struct rl_diff *out, struct rl_error *err)
+int rl_diff_make(const struct rl_limit *const *old, size_t count, const struct rl_policy_file *file,
+		 __u64 now, struct rl_diff *out, struct rl_error *err)
 {
 	struct rl_diff diff = {.now = now, .name = file->name};
 	int rc = steps_make(&diff, old, count, file, err);

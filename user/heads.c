@@ -34,8 +34,8 @@ int rl_heads_open(const struct rl_state *state, enum rl_heads_use use, struct rl
 	if (!rc)
 		rc = rl_mapping_open(state, RL_MAP_INDEX, sizeof(__u64), writable, how, &out->index, err);
 	if (!rc && most)
-		rc = rl_mapping_open(state, RL_MAP_LIMITS, sizeof(struct rl_limit), writable, how,
-				     &out->cells, err);
+		rc = rl_mapping_open(state, RL_MAP_LIMITS, sizeof(struct rl_limit), writable,
+				     RL_MAPPING_GROWING, &out->cells, err);
 	if (!rc && writable)
 		rc = rl_mapping_open(state, RL_MAP_SLOTS, sizeof(struct rl_claim), true, how, &out->slots,
 				     err);
@@ -43,7 +43,8 @@ int rl_heads_open(const struct rl_state *state, enum rl_heads_use use, struct rl
 		rc = rl_mapping_open(state, RL_MAP_CELLS, sizeof(struct rl_claim), true, how, &out->claims,
 				     err);
 	if (!rc && use == RL_HEADS_REWRITE)
-		rc = rl_mapping_open(state, RL_MAP_OWN, sizeof(struct rl_source), true, how, &out->own, err);
+		rc = rl_mapping_open(state, RL_MAP_OWN, sizeof(struct rl_source), true, RL_MAPPING_GROWING,
+				     &out->own, err);
 	if (rc)
 		rl_heads_close(out);
 	return rc;
@@ -92,9 +93,9 @@ const struct rl_limit *rl_cell_at(const struct rl_heads *heads, __u32 cell, stru
 {
 	if (!cell)
 		return NULL;
-	if (!heads->cells.base)
+	if (!heads->cells.entries)
 		return bpf_map_lookup_elem(heads->state->map[RL_MAP_LIMITS], &cell, room) ? NULL : room;
-	return cell < heads->cells.entries ? (const struct rl_limit *)heads->cells.base + cell : NULL;
+	return cell < heads->cells.entries ? rl_mapping_at(&heads->cells, cell) : NULL;
 }
 
 bool rl_cell_read(const struct rl_heads *heads, __u32 cell, struct rl_limit *out)

@@ -27,6 +27,11 @@ static __u64 prefix_hash(const struct rl_prefix *prefix)
 	return hash;
 }
 
+static __u64 entry_of(const struct rl_prefix *prefix, __u32 slot)
+{
+	return prefix_hash(prefix) << 32 | slot;
+}
+
 /* Where to look for a prefix, one entry after the other. */
 struct probe {
 	const struct rl_mapping *entries;
@@ -148,6 +153,38 @@ static void index_remove(const struct rl_heads *heads, const struct rl_prefix *p
 	gone_free(probe);
 }
 
+/*
+ * The entries of slots that leave, out: leaves[slot] is the slot's entry, or 0. Backwards, so that what follows an entry is
+ * known, and none says to look further where nothing does.
+ */
+static void index_sweep(const struct rl_heads *heads, const __u64 *leaves)
+{
+	struct probe probe = {.entries = &heads->index, .count = heads->index.entries};
+	bool ends = !probe_entry(&probe);
+
+	for (probe.at = probe.count; probe.at--;) {
+		__u64 entry = probe_entry(&probe);
+		__u32 slot = (__u32)entry;
+
+		if (slot == GONE || (slot && slot < heads->map.entries && leaves[slot] == entry))
+			probe_write(&probe, entry = ends ? 0 : GONE);
+		ends = !entry;
+	}
+}
+
+#define AHEAD 16 /* entries that are on their way from memory at a time */
+
+static void index_add_many(const struct rl_heads *heads, const struct rl_ranges_prefix *prefixes,
+			   size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (heads->index.base && i + AHEAD < count)
+			__builtin_prefetch((const __u64 *)heads->index.base +
+					   probe_begin(heads, &prefixes[i + AHEAD].prefix).at);
+		index_add(heads, &prefixes[i].prefix, prefixes[i].slot);
+	}
+}
+
 /* One bit shorter; of an address's first none, that is `any`. False for `any`. */
 static bool widen(struct rl_prefix *prefix)
 {
@@ -182,14 +219,44 @@ __u32 rl_index_match(const struct rl_heads *heads, const struct rl_prefix *prefi
 	return slot;
 }
 
-const struct rl_limit *rl_index_in_force(const struct rl_heads *heads, __u32 slot, struct rl_limit *room)
+/* The general limit of a prefix that is in force in this slot, whether or not the prefix has it still. */
+static const struct rl_limit *general_in(const struct rl_heads *heads, __u32 slot, struct rl_limit *room)
 {
 	const struct rl_limit *limit = rl_cell_at(heads, rl_heads_cell(heads, slot), room);
 
-	return limit && limit->slot == slot && limit->level == RL_LEVEL_SOURCE &&
-		       rl_index_has(heads, &limit->target.prefix, slot)
-		   ? limit
-		   : NULL;
+	return limit && limit->slot == slot && limit->level == RL_LEVEL_SOURCE ? limit : NULL;
+}
+
+const struct rl_limit *rl_index_in_force(const struct rl_heads *heads, __u32 slot, struct rl_limit *room)
+{
+	const struct rl_limit *limit = general_in(heads, slot, room);
+
+	return limit && rl_index_has(heads, &limit->target.prefix, slot) ? limit : NULL;
+}
+
+/* By slot, its entry, or 0, by one pass along rl_index: to look for each prefix would go all over it. Of several, which those
+ * who are killed may leave behind, one. */
+static __u64 *entries_by_slot(const struct rl_heads *heads)
+{
+	struct probe probe = {.entries = &heads->index};
+	__u32 slots = heads->map.entries;
+	__u64 *by_slot = rl_large_alloc(slots, sizeof(*by_slot));
+
+	if (!by_slot)
+		return NULL;
+	memset(by_slot, 0, slots * sizeof(*by_slot));
+	for (; probe.at < heads->index.entries; probe.at++) {
+		__u64 entry = probe_entry(&probe);
+
+		if ((__u32)entry < slots)
+			by_slot[(__u32)entry] = entry;
+	}
+	return by_slot;
+}
+
+static bool has_entry(const struct rl_heads *heads, __u64 entry, const struct rl_prefix *prefix, __u32 slot)
+{
+	return entry && (entry == entry_of(prefix, slot) || rl_index_has(heads, prefix, slot));
 }
 
 int rl_index_list(const struct rl_heads *heads, struct rl_ranges_prefix **out, size_t *count,
@@ -198,16 +265,17 @@ int rl_index_list(const struct rl_heads *heads, struct rl_ranges_prefix **out, s
 	__u32 slots = heads->map.entries;
 	RL_FREE struct rl_ordered *room = rl_large_alloc(slots, 2 * sizeof(*room));
 	RL_FREE struct rl_ranges_prefix *found = rl_large_alloc(slots, sizeof(*found));
+	RL_FREE __u64 *entries = entries_by_slot(heads);
 	struct rl_ordered *ordered;
 	size_t all = 0;
 
-	if (!found || !room)
+	if (!found || !room || !entries)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory while reading the policy");
 	for (__u32 slot = 1; slot < slots; slot++) {
 		struct rl_limit copy;
-		const struct rl_limit *limit = rl_index_in_force(heads, slot, &copy);
+		const struct rl_limit *limit = general_in(heads, slot, &copy);
 
-		if (limit)
+		if (limit && has_entry(heads, entries[slot], &limit->target.prefix, slot))
 			room[all++] = rl_ordered_prefix(&limit->target.prefix, slot);
 	}
 	ordered = rl_order(room, room + slots, all);
@@ -314,23 +382,20 @@ static const struct rl_prefix *slot_prefix(const struct rl_heads *heads, __u32 s
 	return NULL;
 }
 
-/* The ranges of all prefixes, but for those that are about to go. */
-static int rebuild(struct rl_index *index, const struct rl_ranges_prefix *leaving, size_t count,
-		   struct rl_error *err)
+/* The ranges of all prefixes, but for those that are about to go: leaves[slot] isn't 0. NULL: none does. */
+static int rebuild(struct rl_index *index, const __u64 *leaves, struct rl_error *err)
 {
 	__u32 slots = index->heads->map.entries;
-	RL_FREE bool *leaves = calloc(slots, sizeof(*leaves));
 	RL_FREE struct rl_ranges_prefix *prefixes = rl_large_alloc(slots, sizeof(*prefixes));
 	size_t stay = 0;
 	int rc;
 
-	if (!leaves || !prefixes)
+	if (!prefixes)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
-	for (size_t i = 0; i < count; i++)
-		leaves[leaving[i].slot] = true;
 	for (__u32 slot = 1; slot < slots; slot++) {
 		struct rl_limit room;
-		const struct rl_prefix *prefix = leaves[slot] ? NULL : slot_prefix(index->heads, slot, &room);
+		const struct rl_prefix *prefix =
+		    leaves && leaves[slot] ? NULL : slot_prefix(index->heads, slot, &room);
 
 		if (prefix)
 			prefixes[stay++] = (struct rl_ranges_prefix){.prefix = *prefix, .slot = slot};
@@ -344,17 +409,22 @@ static int rebuild(struct rl_index *index, const struct rl_ranges_prefix *leavin
 int rl_index_enter_many(struct rl_index *index, const struct rl_ranges_prefix *prefixes, size_t count,
 			struct rl_error *err)
 {
-	for (size_t i = 0; i < count; i++)
-		index_add(index->heads, &prefixes[i].prefix, prefixes[i].slot);
-	return rebuild(index, NULL, 0, err);
+	index_add_many(index->heads, prefixes, count);
+	return rebuild(index, NULL, err);
 }
 
 int rl_index_leave_many(struct rl_index *index, const struct rl_ranges_prefix *prefixes, size_t count,
 			struct rl_error *err)
 {
-	int rc = rebuild(index, prefixes, count, err);
+	RL_FREE __u64 *leaves = calloc(index->heads->map.entries, sizeof(*leaves));
+	int rc;
 
-	for (size_t i = 0; !rc && i < count; i++)
-		index_remove(index->heads, &prefixes[i].prefix, prefixes[i].slot);
+	if (!leaves)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	for (size_t i = 0; i < count; i++)
+		leaves[prefixes[i].slot] = entry_of(&prefixes[i].prefix, prefixes[i].slot);
+	rc = rebuild(index, leaves, err);
+	if (!rc)
+		index_sweep(index->heads, leaves);
 	return rc;
 }

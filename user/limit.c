@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -541,6 +542,11 @@ static int inherit_owed(struct rl_limit *limit, const struct rl_limit *old, enum
 	return 0;
 }
 
+static bool has_past(const struct rl_limit *limit)
+{
+	return limit->gen > 1;
+}
+
 static bool same_arithmetic(const struct rl_limit *a, const struct rl_limit *b)
 {
 	for (int unit = 0; unit < RL_UNITS; unit++)
@@ -559,10 +565,12 @@ static int succeed(struct rl_limit *limit, const struct rl_limit *old, __u64 now
 	limit->slot = old->slot;
 	limit->tenant = old->tenant;
 	limit->class_count = old->class_count;
-	memcpy(limit->class, old->class, sizeof(limit->class));
+	if (old->class_count)
+		memcpy(limit->class, old->class, sizeof(limit->class));
 	if (same_arithmetic(limit, old)) {
 		limit->gen = old->gen;
-		memcpy(limit->past, old->past, sizeof(limit->past));
+		if (has_past(old))
+			memcpy(limit->past, old->past, sizeof(limit->past));
 		for (int unit = 0; unit < RL_UNITS; unit++)
 			limit->rate[unit].owed = old->rate[unit].owed;
 		return 0;
@@ -629,6 +637,19 @@ int rl_limit_compute(const struct rl_target *target, const struct rl_terms *term
 	if (!ret)
 		*out = limit;
 	return ret;
+}
+
+bool rl_limit_same(const struct rl_limit *a, const struct rl_limit *b)
+{
+	size_t past = offsetof(struct rl_limit, past), target = offsetof(struct rl_limit, target);
+	size_t end = offsetof(struct rl_limit, terms) + offsetof(struct rl_terms, cost);
+
+	if (memcmp(a, b, past) != 0 || memcmp(&a->target, &b->target, end - target) != 0)
+		return false;
+	/* Of most limits the rest is zero, which is half of their bytes. */
+	if (!has_past(a) && !a->class_count && !a->cost_count)
+		return true;
+	return !memcmp(a, b, sizeof(*a));
 }
 
 bool rl_limit_follow(struct rl_limit *class, const struct rl_limit *general)

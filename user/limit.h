@@ -79,6 +79,9 @@ int rl_rate_compute(__u64 tokens, __u64 per_seconds, __u64 burst, __u64 smallest
 int rl_limit_compute(const struct rl_target *target, const struct rl_terms *terms, const struct rl_limit *old,
 		     __u32 id, __u32 slot, __u64 now, struct rl_limit *out, struct rl_error *err);
 
+/* Are they one limit in all that they say and remember? */
+bool rl_limit_same(const struct rl_limit *a, const struct rl_limit *b);
+
 /* A class has its buckets where its target as a whole has them: one for all of it, or one for each of its sources. Whether
  * that is another place than before. */
 bool rl_limit_follow(struct rl_limit *class, const struct rl_limit *general);

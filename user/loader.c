@@ -178,6 +178,7 @@ static void variables_set(struct rl_xdp *skel, const struct rl_load_options *opt
 {
 	skel->rodata->rl_device_slot = options->slot;
 	skel->rodata->rl_store_lru = options->store == RL_STORE_LRU;
+	skel->rodata->rl_slices_shift = rl_slice_shift_of((__u32)rl_possible_cpus());
 	memcpy(skel->bss->rl_table.seed, options->seed, sizeof(options->seed));
 	skel->bss->rl_table.regions = regions_of(options);
 	rl_limit_nd(&skel->bss->rl_nd_limit);

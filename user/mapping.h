@@ -9,11 +9,12 @@
 #include "state.h"
 
 struct rl_mapping {
-	void *base; /* the elements, one behind the other; NULL: not mapped, or not as a whole */
+	void *base; /* of RL_MAPPING_WHOLE: the elements, one behind the other; otherwise NULL */
 	size_t size;
-	size_t element; /* bytes */
-	__u32 entries;
+	size_t element;		  /* bytes */
+	__u32 entries;		  /* 0: not open */
 	struct rl_window *window; /* of RL_MAPPING_PARTS: what is mapped at present */
+	struct rl_pieces *pieces; /* of RL_MAPPING_GROWING: what is mapped already */
 };
 
 #define RL_MAPPING __attribute__((cleanup(rl_mapping_close)))
@@ -22,6 +23,7 @@ struct rl_mapping {
 enum rl_mapping_how {
 	RL_MAPPING_WHOLE,
 	RL_MAPPING_PARTS, /* where few elements are wanted of many: as much as is in use at a time */
+	RL_MAPPING_GROWING, /* where many are, but not all that there is room for: what was asked for, and its surroundings */
 };
 
 /*
@@ -36,9 +38,16 @@ int rl_mapping_open_part(const struct rl_state *state, enum rl_map map, size_t e
 			 __u32 count, struct rl_mapping *out, struct rl_error *err);
 void rl_mapping_close(struct rl_mapping *mapping);
 
+/* rl_mapping_at of what isn't mapped as a whole. */
+void *rl_mapping_part_at(const struct rl_mapping *mapping, __u32 index);
+
 /* Where an element is: until the next one is asked for, in parts. index: below `entries`. Never NULL: what can't be mapped ends
  * the process, which is as if it were killed. */
-void *rl_mapping_at(const struct rl_mapping *mapping, __u32 index);
+static inline void *rl_mapping_at(const struct rl_mapping *mapping, __u32 index)
+{
+	return mapping->base ? (char *)mapping->base + mapping->element * index
+			     : rl_mapping_part_at(mapping, index);
+}
 
 /* One load or store of a word that packets work on meanwhile. */
 static inline __u64 rl_word_read(const __u64 *word)

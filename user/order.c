@@ -69,7 +69,7 @@ static struct rl_ordered differing(const struct rl_ordered *ordered, size_t coun
 }
 
 /* From the last digit to the first. */
-struct rl_ordered *rl_order(struct rl_ordered *ordered, struct rl_ordered *room, size_t count)
+static struct rl_ordered *digits_sort(struct rl_ordered *ordered, struct rl_ordered *room, size_t count)
 {
 	const struct rl_ordered differs = differing(ordered, count);
 
@@ -82,4 +82,66 @@ struct rl_ordered *rl_order(struct rl_ordered *ordered, struct rl_ordered *room,
 			room = last;
 		}
 	return ordered;
+}
+
+static bool is_less(const struct rl_ordered *a, const struct rl_ordered *b)
+{
+	return memcmp(a->digits, b->digits, RL_ORDER_DIGITS) < 0;
+}
+
+#define RUNS 8 /* of what is in order already, from which on merging them takes longer than sorting does */
+
+/* Where runs begin, and behind the last one where they end. How many there are; 0: more than RUNS. */
+static int runs_find(const struct rl_ordered *ordered, size_t count, size_t starts[RUNS + 1])
+{
+	int runs = 1;
+
+	starts[0] = 0;
+	for (size_t i = 1; i < count; i++)
+		if (is_less(&ordered[i], &ordered[i - 1])) {
+			if (runs == RUNS)
+				return 0;
+			starts[runs++] = i;
+		}
+	starts[runs] = count;
+	return runs;
+}
+
+/* from[begin..middle) and from[middle..end). */
+static void runs_merge(const struct rl_ordered *from, struct rl_ordered *to, size_t begin, size_t middle,
+		       size_t end)
+{
+	size_t one = begin, other = middle;
+
+	for (size_t i = begin; i < end; i++)
+		to[i] = other == end || (one < middle && !is_less(&from[other], &from[one])) ? from[one++]
+											     : from[other++];
+}
+
+static struct rl_ordered *runs_sort(struct rl_ordered *ordered, struct rl_ordered *room, size_t *starts,
+				    int runs)
+{
+	while (runs > 1) {
+		struct rl_ordered *last = ordered;
+		size_t end = starts[runs];
+		int merged = 0;
+
+		for (int i = 0; i < runs; i += 2, merged++) {
+			runs_merge(ordered, room, starts[i], starts[i + 1],
+				   i + 2 <= runs ? starts[i + 2] : starts[i + 1]);
+			starts[merged] = starts[i];
+		}
+		starts[runs = merged] = end;
+		ordered = room;
+		room = last;
+	}
+	return ordered;
+}
+
+struct rl_ordered *rl_order(struct rl_ordered *ordered, struct rl_ordered *room, size_t count)
+{
+	size_t starts[RUNS + 1];
+	int runs = runs_find(ordered, count, starts);
+
+	return runs ? runs_sort(ordered, room, starts, runs) : digits_sort(ordered, room, count);
 }

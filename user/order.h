@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * order.h - many targets in the order of rl_target_compare, by a radix sort: a million in any order take a fraction of what
- * qsort() takes to compare them.
+ * qsort() takes to compare them. What is in order but for a few places takes a fraction of that.
  */
 #ifndef RL_ORDER_H
 #define RL_ORDER_H

@@ -58,6 +58,23 @@ static void room_free(struct room *room)
 	free(room->cells.id);
 }
 
+/* As the limits that get them are: who goes along the places meets prefixes, and memory, in order. */
+static int places_order(const struct rl_heads *heads, struct places *places, struct rl_error *err)
+{
+	__u32 entries = rl_claims_count(heads, places->map);
+	RL_FREE bool *taken = calloc(entries, sizeof(*taken));
+	size_t count = 0;
+
+	if (!taken)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
+	for (size_t i = 0; i < places->found; i++)
+		taken[places->at[i]] = true;
+	for (__u32 index = 0; index < entries; index++)
+		if (taken[index])
+			places->at[count++] = index;
+	return 0;
+}
+
 static int places_find(const struct rl_heads *heads, struct places *places, __u32 from, struct rl_error *err)
 {
 	int rc;
@@ -67,7 +84,9 @@ static int places_find(const struct rl_heads *heads, struct places *places, __u3
 	if (!places->at || !places->id)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
 	rc = rl_claims_find(heads, places->map, from, places->count, places->at, &places->found, err);
-	return rc == -ENOSPC ? 0 : rc;
+	if (rc == -ENOSPC)
+		return 0;
+	return rc ? rc : places_order(heads, places, err);
 }
 
 static size_t missing(const struct places *places)
@@ -157,14 +176,6 @@ static int room_claim(const struct rl_heads *heads, struct rl_diff *diff, struct
 
 /* ---- cells ---- */
 
-static void cell_write(const struct rl_heads *heads, const struct rl_step *step, const struct rl_limit *limit)
-{
-	memcpy((struct rl_limit *)heads->cells.base + step->cell, limit, sizeof(*limit));
-	/* Nothing leads to the slot of a new class but its prefix's new cell. */
-	if (is_class(step) && step->fate == RL_FATE_COMES)
-		rl_head_write(heads, step->slot, rl_ref(step->cell));
-}
-
 /* Limits of another burst: what is owed under the old one is owed still. */
 static void debt_note(const struct rl_step *step, const struct rl_limit *limit, struct rl_applied *applied)
 {
@@ -177,28 +188,32 @@ static void debt_note(const struct rl_step *step, const struct rl_limit *limit, 
 		applied->longest = longest;
 }
 
-/* Those of all that comes and changes. */
+/* Those of all that comes and changes; computed where they are to be, since copies of a million take their time. */
 static int cells_write(const struct rl_heads *heads, const struct rl_diff *diff, struct rl_applied *applied,
 		       struct rl_error *err)
 {
-	struct rl_limit limit, general;
+	const struct rl_limit *general = NULL;
+	struct rl_limit unwritten;
 
 	for (size_t i = 0; i < diff->count; i++) {
 		const struct rl_step *step = &diff->steps[i];
 		bool writes = step->fate == RL_FATE_COMES || step->fate == RL_FATE_CHANGES;
+		struct rl_limit *limit = writes ? rl_mapping_at(&heads->cells, step->cell) : &unwritten;
 		int rc;
 
 		if (!step->wanted || (!writes && !step->classes))
 			continue;
-		rc = rl_diff_limit(diff, step, is_class(step) ? &general : NULL, &limit, err);
+		rc = rl_diff_limit(diff, step, is_class(step) ? general : NULL, limit, err);
 		if (rc)
 			return rc;
 		if (!is_class(step))
 			general = limit;
 		if (!writes)
 			continue;
-		cell_write(heads, step, &limit);
-		debt_note(step, &limit, applied);
+		/* Nothing leads to the slot of a new class but its prefix's new cell. */
+		if (is_class(step) && step->fate == RL_FATE_COMES)
+			rl_head_write(heads, step->slot, rl_ref(step->cell));
+		debt_note(step, limit, applied);
 	}
 	return 0;
 }
@@ -277,12 +292,12 @@ static int diff_make_true(const struct rl_heads *heads, struct rl_diff *diff, st
 static int try_apply(const struct rl_heads *heads, const struct rl_policy_file *file, enum rl_apply_how how,
 		     __u64 now, struct rl_applied *out, struct rl_error *err)
 {
-	RL_FREE struct rl_limit *old = NULL;
+	RL_FREE const struct rl_limit **old = NULL;
 	RL_DIFF struct rl_diff diff = {};
 	ROOM struct room room = {};
 	struct rl_applied applied = {};
 	size_t count = 0;
-	int rc = rl_policy_read_silent(heads->state, &old, &count, err);
+	int rc = rl_policy_cells(heads, &old, &count, err);
 
 	if (!rc)
 		rc = rl_diff_make(old, count, file, now, &diff, err);

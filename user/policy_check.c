@@ -130,13 +130,12 @@ static int costs_find(const struct rl_state *state, bool *found, struct rl_error
 {
 	RL_HEADS struct rl_heads scan = {};
 	int rc = rl_heads_open(state, RL_HEADS_SCAN, &scan, err);
-	const struct rl_limit *cells = scan.cells.base;
 
 	*found = false;
 	for (__u32 slot = 1; !rc && slot < scan.map.entries && !*found; slot++) {
-		__u32 cell = rl_heads_cell(&scan, slot);
+		const struct rl_limit *limit = rl_cell_at(&scan, rl_heads_cell(&scan, slot), NULL);
 
-		*found = cell && cell < scan.cells.entries && cells[cell].cost_count;
+		*found = limit && limit->cost_count;
 	}
 	return rc;
 }

@@ -53,13 +53,21 @@ static void equals_sort(struct rl_ordered *places, size_t count, struct rl_polic
 	}
 }
 
-/* `places`: twice as many as there are lines; `sorted`: of as many lines. */
-static void lines_sort(const struct rl_policy_file *file, struct rl_ordered *places,
-		       struct rl_policy_line *sorted)
+/*
+ * The places, and room to sort them, are the end of what the sorted lines fill at last: memory that is new costs more than
+ * sorting does. Each place is read before a line is written over it.
+ */
+static void lines_sort(const struct rl_policy_file *file, struct rl_policy_line *sorted)
 {
+	struct rl_ordered *places = (struct rl_ordered *)(sorted + file->count) - file->count;
+	struct rl_ordered *room = places - file->count, *ordered;
+
+	_Static_assert(sizeof(*sorted) >= 2 * sizeof(*places), "both fit");
 	for (size_t i = 0; i < file->count; i++)
 		places[i] = rl_ordered_target(&file->lines[i].target, (__u32)i);
-	places = rl_order(places, places + file->count, file->count);
+	ordered = rl_order(places, room, file->count);
+	if (ordered != places)
+		memcpy(places, ordered, file->count * sizeof(*places));
 	equals_sort(places, file->count, file->lines);
 	for (size_t i = 0; i < file->count; i++)
 		sorted[i] = file->lines[places[i].at];
@@ -67,15 +75,12 @@ static void lines_sort(const struct rl_policy_file *file, struct rl_ordered *pla
 
 static int lines_order(struct rl_policy_file *file, struct rl_error *err)
 {
-	RL_FREE struct rl_ordered *places = rl_large_alloc(file->count, 2 * sizeof(*places));
 	struct rl_policy_line *sorted = rl_large_alloc(file->count, sizeof(*sorted));
 
-	if (!places || !sorted) {
-		free(sorted);
+	if (!sorted)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory while reading %s",
 				    file->name);
-	}
-	lines_sort(file, places, sorted);
+	lines_sort(file, sorted);
 	free(file->lines);
 	file->lines = sorted;
 	return 0;

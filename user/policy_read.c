@@ -59,7 +59,7 @@ static int read_prefixes(const struct rl_heads *heads, struct limits *limits, st
 	return rc;
 }
 
-static int read_names(const struct rl_heads *heads, bool silent, struct limits *limits, struct rl_error *err)
+static int read_names(const struct rl_heads *heads, struct limits *limits, struct rl_error *err)
 {
 	RL_FREE struct rl_walk_name *entries = NULL;
 	size_t count = 0;
@@ -69,15 +69,13 @@ static int read_names(const struct rl_heads *heads, bool silent, struct limits *
 		struct rl_limit limit;
 
 		if (rl_heads_limit(heads, entries[i].slot, &limit) &&
-		    !rl_target_compare(&limit.target, &entries[i].target) &&
-		    (silent || rl_limit_says(&limit)))
+		    !rl_target_compare(&limit.target, &entries[i].target) && rl_limit_says(&limit))
 			rc = limits_add(limits, &limit, err);
 	}
 	return rc;
 }
 
-static int read_all(const struct rl_state *state, bool silent, struct rl_limit **out, size_t *count,
-		    struct rl_error *err)
+int rl_policy_read(const struct rl_state *state, struct rl_limit **out, size_t *count, struct rl_error *err)
 {
 	RL_HEADS struct rl_heads heads = {};
 	struct limits limits = {};
@@ -86,7 +84,7 @@ static int read_all(const struct rl_state *state, bool silent, struct rl_limit *
 	if (!rc)
 		rc = read_prefixes(&heads, &limits, err);
 	if (!rc)
-		rc = read_names(&heads, silent, &limits, err);
+		rc = read_names(&heads, &limits, err);
 	if (rc) {
 		free(limits.at);
 		return rc;
@@ -96,16 +94,68 @@ static int read_all(const struct rl_state *state, bool silent, struct rl_limit *
 	return 0;
 }
 
-int rl_policy_read(const struct rl_state *state, struct rl_limit **out, size_t *count, struct rl_error *err)
+/* ---- without copying ---- */
+
+static const struct rl_limit *in_force(const struct rl_heads *heads, __u32 slot)
 {
-	return read_all(state, false, out, count, err);
+	return rl_cell_at(heads, rl_heads_cell(heads, slot), NULL);
 }
 
-int rl_policy_read_silent(const struct rl_state *state, struct rl_limit **out, size_t *count,
-			  struct rl_error *err)
+static size_t cells_of_prefix(const struct rl_heads *heads, __u32 slot, const struct rl_limit **out)
 {
-	return read_all(state, true, out, count, err);
+	const struct rl_limit *general = in_force(heads, slot);
+	size_t count = 0;
+
+	out[count++] = general;
+	for (__u32 k = 0; k < general->class_count && k < RL_MAX_CLASSES; k++) {
+		const struct rl_limit *class = in_force(heads, general->class[k].slot);
+
+		if (rl_prefixes_class_is(class, &general->class[k], general))
+			out[count++] = class;
+	}
+	return count;
 }
+
+static size_t cells_of_names(const struct rl_heads *heads, const struct rl_walk_name *names, size_t count,
+			     const struct rl_limit **out)
+{
+	size_t found = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct rl_limit *limit = in_force(heads, names[i].slot);
+
+		if (limit && !rl_target_compare(&limit->target, &names[i].target))
+			out[found++] = limit;
+	}
+	return found;
+}
+
+int rl_policy_cells(const struct rl_heads *heads, const struct rl_limit ***out, size_t *count,
+		    struct rl_error *err)
+{
+	RL_FREE struct rl_ranges_prefix *prefixes = NULL;
+	RL_FREE struct rl_walk_name *names = NULL;
+	size_t prefix_count = 0, name_count = 0;
+	const struct rl_limit **cells;
+	int rc = rl_index_list(heads, &prefixes, &prefix_count, err);
+
+	if (!rc)
+		rc = rl_walk_names(heads->state, &names, &name_count, err);
+	if (rc)
+		return rc;
+	/* What isn't needed is never touched. */
+	cells = rl_large_alloc(prefix_count * (1 + RL_MAX_CLASSES) + name_count + 1, sizeof(void *));
+	if (!cells)
+		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory while reading the policy");
+	*count = 0;
+	for (size_t i = 0; i < prefix_count; i++)
+		*count += cells_of_prefix(heads, prefixes[i].slot, cells + *count);
+	*count += cells_of_names(heads, names, name_count, cells + *count);
+	*out = cells;
+	return 0;
+}
+
+/* ---- one limit ---- */
 
 static bool prefix_find(const struct rl_heads *heads, const struct rl_prefix *prefix,
 			const struct rl_class *class, struct rl_limit *out)

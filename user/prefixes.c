@@ -25,12 +25,17 @@ bool rl_prefixes_general(const struct rl_heads *heads, __u32 slot, const struct 
 	       !rl_prefix_compare(&out->target.prefix, prefix);
 }
 
+bool rl_prefixes_class_is(const struct rl_limit *class, const struct rl_class_ref *ref,
+			  const struct rl_limit *general)
+{
+	return class && class->level == RL_LEVEL_CLASS && rl_class_same(&class->terms.class, &ref->class) &&
+	       !rl_target_compare(&class->target, &general->target);
+}
+
 bool rl_prefixes_class(const struct rl_heads *heads, const struct rl_class_ref *ref,
 		       const struct rl_limit *general, struct rl_limit *out)
 {
-	return rl_heads_limit(heads, ref->slot, out) && out->level == RL_LEVEL_CLASS &&
-	       rl_class_same(&out->terms.class, &ref->class) &&
-	       !rl_target_compare(&out->target, &general->target);
+	return rl_heads_limit(heads, ref->slot, out) && rl_prefixes_class_is(out, ref, general);
 }
 
 bool rl_prefixes_find(const struct rl_heads *heads, const struct rl_prefix *prefix, struct rl_limit *out)

@@ -12,6 +12,10 @@
 bool rl_prefixes_general(const struct rl_heads *heads, __u32 slot, const struct rl_prefix *prefix,
 			 struct rl_limit *out);
 
+/* Is it a class limit that this general limit names so? NULL is none. */
+bool rl_prefixes_class_is(const struct rl_limit *class, const struct rl_class_ref *ref,
+			  const struct rl_limit *general);
+
 /* A class limit that a general limit names. */
 bool rl_prefixes_class(const struct rl_heads *heads, const struct rl_class_ref *ref,
 		       const struct rl_limit *general, struct rl_limit *out);

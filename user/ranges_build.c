@@ -5,8 +5,11 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cleanup.h"
+#include "large.h"
+#include "order.h"
 #include "prefix.h"
 #include "ranges.h"
 #include "ranges_table.h"
@@ -100,77 +103,40 @@ static int range_begin(struct build *build, rl_address address, __u32 value)
 }
 
 struct span {
-	rl_address first;
-	__u32 bits;
+	rl_address first, last;
 	__u32 slot;
 };
 
-static rl_address span_last(const struct span *span)
+static struct span span_of(const struct rl_ordered *ordered)
 {
-	return span->bits == 128 ? span->first : span->first | ~(rl_address)0 >> span->bits;
-}
+	struct rl_prefix prefix = rl_ordered_prefix_of(ordered);
+	struct span span = {.slot = ordered->at};
 
-/* What they are sorted by, a byte at a time: the last one first. */
-#define SPAN_BYTES 17
-
-static __u8 span_byte(const struct span *span, int i)
-{
-	return i ? (__u8)(span->first >> (8 * (i - 1))) : (__u8)span->bits;
-}
-
-/* By address, the shorter prefix first. A radix sort: it takes as many passes as there are bytes in which they differ. */
-static void spans_sort(struct span **spans, struct span **spare, size_t count)
-{
-	struct span differ = {0};
-
-	for (size_t j = 1; j < count; j++) {
-		differ.first |= (*spans)[j].first ^ (*spans)[0].first;
-		differ.bits |= (*spans)[j].bits ^ (*spans)[0].bits;
-	}
-	for (int i = 0; i < SPAN_BYTES; i++) {
-		size_t place[256] = {0}, sum = 0;
-		struct span *from = *spans;
-
-		if (!span_byte(&differ, i))
-			continue;
-		for (size_t j = 0; j < count; j++)
-			place[span_byte(&from[j], i)]++;
-		for (int j = 0; j < 256; j++) {
-			size_t here = place[j];
-
-			place[j] = sum;
-			sum += here;
-		}
-		for (size_t j = 0; j < count; j++)
-			(*spare)[place[span_byte(&from[j], i)]++] = from[j];
-		*spans = *spare;
-		*spare = from;
-	}
+	rl_ranges_span(&prefix, &span.first, &span.last); /* as it has been before */
+	return span;
 }
 
 /* The ranges of sorted prefixes. */
-static int spans_sweep(struct build *build, const struct span *spans, size_t count)
+static int prefixes_sweep(struct build *build, const struct rl_ordered *sorted, size_t count)
 {
-	struct {
-		rl_address last;
-		__u32 slot;
-	} open[OPEN_MOST + 1] = {0};
+	struct span open[OPEN_MOST + 1] = {0}, next = {0};
 	__u32 depth = 0;
 	int rc = 0;
 
 	for (size_t i = 0; !rc && i <= count; i++) {
+		if (i < count)
+			next = span_of(&sorted[i]);
 		/* Close those that end before the next one, or all; nothing begins where addresses end. */
-		while (!rc && depth && (i == count || open[depth].last < spans[i].first)) {
-			rl_address next = open[depth--].last + 1;
+		while (!rc && depth && (i == count || open[depth].last < next.first)) {
+			rl_address behind = open[depth--].last + 1;
 
-			if (next)
-				rc = range_begin(build, next, open[depth].slot);
+			if (behind)
+				rc = range_begin(build, behind, open[depth].slot);
 		}
 		if (rc || i == count)
 			break;
-		open[++depth].last = span_last(&spans[i]);
-		open[depth].slot = spans[i].slot;
-		rc = range_begin(build, spans[i].first, spans[i].slot);
+		open[++depth] = next;
+		rc = range_begin(build, next.first, next.slot);
 	}
 	return rc;
 }
@@ -182,47 +148,9 @@ static int twice(const struct rl_prefix *prefix, struct rl_error *err)
 	return rl_error_set(err, RL_ERROR_KERNEL, EEXIST, "%s is there twice", rl_prefix_print(prefix, text));
 }
 
-static int span_twice(const struct span *span, __u8 family, struct rl_error *err)
+static int family_build(struct build *build, const struct rl_ordered *sorted, size_t count)
 {
-	struct rl_prefix prefix = {.prefixlen = RL_PREFIX_FAMILY_BITS + span->bits, .family = family};
-
-	for (int i = 0; i < 16; i++)
-		prefix.addr[i] = (__u8)(span->first >> (120 - 8 * i));
-	return twice(&prefix, err);
-}
-
-/* One family's prefixes, sorted; each of them once. */
-static int spans_make(const struct rl_ranges_prefix *prefixes, size_t count, __u8 family, struct span **spans,
-		      struct span **spare, size_t *found, struct rl_error *err)
-{
-	rl_address last;
-
-	*found = 0;
-	for (size_t i = 0; i < count; i++) {
-		const struct rl_prefix *prefix = &prefixes[i].prefix;
-		struct span *span = &(*spans)[*found];
-
-		if (prefix->family != family || !prefix->prefixlen)
-			continue;
-		if (rl_ranges_span(prefix, &span->first, &last))
-			return rl_error_set(
-			    err, RL_ERROR_KERNEL, EINVAL,
-			    "number %zu of the prefixes is none: its length is %u, or it has host bits", i,
-			    prefix->prefixlen);
-		span->bits = prefix->prefixlen - RL_PREFIX_FAMILY_BITS;
-		span->slot = prefixes[i].slot;
-		(*found)++;
-	}
-	spans_sort(spans, spare, *found);
-	for (size_t i = 1; i < *found; i++)
-		if ((*spans)[i - 1].first == (*spans)[i].first && (*spans)[i - 1].bits == (*spans)[i].bits)
-			return span_twice(&(*spans)[i], family, err);
-	return 0;
-}
-
-static int family_build(struct build *build, const struct span *spans, size_t count)
-{
-	int rc = spans_sweep(build, spans, count);
+	int rc = prefixes_sweep(build, sorted, count);
 
 	if (!rc)
 		rc = entry_close(build);
@@ -233,49 +161,96 @@ static int family_build(struct build *build, const struct span *spans, size_t co
 	return rc;
 }
 
-/* The slot of `any`, and what can be told of each prefix by itself. */
-static int any_find(const struct rl_ranges_prefix *prefixes, size_t count, __u32 *any, struct rl_error *err)
+/* What can be told of a prefix by itself. */
+static int prefix_check(const struct rl_ranges_prefix *one, size_t number, struct rl_error *err)
+{
+	const struct rl_prefix *prefix = &one->prefix;
+	rl_address first, last;
+
+	if (!one->slot || one->slot > RL_RANGES_SLOT_MAX)
+		return rl_error_set(err, RL_ERROR_KERNEL, EINVAL,
+				    "number %zu of the prefixes has the slot %u; expected 1 to %u", number,
+				    one->slot, RL_RANGES_SLOT_MAX);
+	if (!prefix->prefixlen)
+		return 0;
+	if (prefix->family != 4 && prefix->family != 6)
+		return rl_error_set(err, RL_ERROR_KERNEL, EINVAL,
+				    "number %zu of the prefixes is of the family %u; expected 4 or 6", number,
+				    prefix->family);
+	if (rl_ranges_span(prefix, &first, &last))
+		return rl_error_set(
+		    err, RL_ERROR_KERNEL, EINVAL,
+		    "number %zu of the prefixes is none: its length is %u, or it has host bits", number,
+		    prefix->prefixlen);
+	return 0;
+}
+
+/* The slot of `any`, and all others, unsorted. */
+static int prefixes_take(const struct rl_ranges_prefix *prefixes, size_t count, __u32 *any,
+			 struct rl_ordered *out, size_t *found, struct rl_error *err)
 {
 	*any = 0;
+	*found = 0;
 	for (size_t i = 0; i < count; i++) {
-		const struct rl_prefix *prefix = &prefixes[i].prefix;
+		int rc = prefix_check(&prefixes[i], i, err);
 
-		if (!prefixes[i].slot || prefixes[i].slot > RL_RANGES_SLOT_MAX)
-			return rl_error_set(err, RL_ERROR_KERNEL, EINVAL,
-					    "number %zu of the prefixes has the slot %u; expected 1 to %u", i,
-					    prefixes[i].slot, RL_RANGES_SLOT_MAX);
-		if (prefix->prefixlen && prefix->family != 4 && prefix->family != 6)
-			return rl_error_set(err, RL_ERROR_KERNEL, EINVAL,
-					    "number %zu of the prefixes is of the family %u; expected 4 or 6",
-					    i, prefix->family);
-		if (!prefix->prefixlen && *any)
-			return twice(prefix, err);
-		if (!prefix->prefixlen)
+		if (rc)
+			return rc;
+		if (prefixes[i].prefix.prefixlen)
+			out[(*found)++] = rl_ordered_prefix(&prefixes[i].prefix, prefixes[i].slot);
+		else if (*any)
+			return twice(&prefixes[i].prefix, err);
+		else
 			*any = prefixes[i].slot;
 	}
 	return 0;
 }
 
+static int each_once(const struct rl_ordered *sorted, size_t count, struct rl_error *err)
+{
+	for (size_t i = 1; i < count; i++)
+		if (!memcmp(sorted[i - 1].digits, sorted[i].digits, RL_ORDER_DIGITS)) {
+			struct rl_prefix prefix = rl_ordered_prefix_of(&sorted[i]);
+
+			return twice(&prefix, err);
+		}
+	return 0;
+}
+
+static size_t count_of_family(const struct rl_ordered *sorted, size_t count, __u8 family)
+{
+	size_t n = 0;
+
+	while (n < count && rl_ordered_prefix_of(&sorted[n]).family == family)
+		n++;
+	return n;
+}
+
 int rl_ranges_build(const struct rl_ranges *ranges, const struct rl_ranges_prefix *prefixes, size_t count,
 		    struct rl_error *err)
 {
-	RL_FREE struct span *spans = malloc((count + 1) * sizeof(*spans));
-	RL_FREE struct span *spare = malloc((count + 1) * sizeof(*spare));
+	RL_FREE struct rl_ordered *room = rl_large_alloc(count, 2 * sizeof(*room));
+	const struct rl_ordered *sorted;
 	struct rl_space space;
 	__u32 tables, any;
 	size_t found;
 	int rc = rl_ranges_space_other(ranges, &space, &tables);
 
-	if (rc || !spans || !spare)
+	if (rc || !room)
 		return rl_ranges_failed(rc ? rc : -ENOMEM, err);
-	rc = any_find(prefixes, count, &any, err);
+	rc = prefixes_take(prefixes, count, &any, room, &found, err);
+	if (rc)
+		return rc;
+	sorted = rl_order(room, room + count, found);
+	rc = each_once(sorted, found, err);
 	for (__u8 family = 4; !rc && family <= 6; family += 2) {
 		struct build build = {.ranges = ranges, .space = &space, .tables = tables};
+		size_t of_family = count_of_family(sorted, found, family);
 
 		build.family = family == 4 ? &rl_ranges_family4 : &rl_ranges_family6;
-		rc = spans_make(prefixes, count, family, &spans, &spare, &found, err);
-		if (!rc)
-			rc = rl_ranges_failed(family_build(&build, spans, found), err);
+		rc = rl_ranges_failed(family_build(&build, sorted, of_family), err);
+		sorted += of_family;
+		found -= of_family;
 	}
 	if (rc)
 		return rc;

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "../bpf/rl_ref.h"
-#include "batch.h"
 #include "claims.h"
 #include "cleanup.h"
 #include "index.h"
@@ -14,6 +13,7 @@
 #include "names.h"
 #include "target.h"
 #include "walk.h"
+#include "zero.h"
 
 /* Who is in reach, by index: ids of limits, 0 where nobody is. */
 struct reach {
@@ -125,26 +125,10 @@ static int slot_empty(const struct rl_heads *heads, __u32 id, __u32 slot, struct
 	return 0;
 }
 
-#define EMPTIED 1024 /* counters zeroed at once: of many CPUs they take megabytes */
-
-static int counts_zero(const struct rl_heads *heads, const __u32 *slots, size_t count, struct rl_error *err)
-{
-	size_t size = (size_t)rl_possible_cpus() * sizeof(struct rl_limit_count);
-	RL_FREE void *zero = calloc(EMPTIED, size);
-	int rc = 0;
-
-	if (!zero)
-		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
-	for (size_t i = 0; !rc && i < count; i += EMPTIED)
-		rc = rl_batch_write(heads->state, RL_MAP_LIMIT_COUNT, slots + i, zero, size,
-				    count - i < EMPTIED ? count - i : EMPTIED, err);
-	return rc;
-}
-
 /* Nobody had the slot before: its counts are zero still. */
 static bool slot_is_virgin(const struct rl_heads *heads, __u32 slot)
 {
-	return !((const struct rl_source *)heads->own.base)[slot].key;
+	return !((const struct rl_source *)rl_mapping_at(&heads->own, slot))->key;
 }
 
 /* Those of them that were somebody's. *out is allocated; the caller frees it. */
@@ -171,11 +155,11 @@ int rl_room_empty(const struct rl_heads *heads, const __u32 *slots, const __u32 
 	for (size_t i = 0; !rc && i < found; i++)
 		rl_head_write(heads, used[i], rl_ref(0));
 	if (!rc)
-		rc = counts_zero(heads, used, found, err);
+		rc = rl_zero_counts(heads->state, used, found, err);
 	/* The counts before the key: killed in between, they are zeroed again. */
 	for (size_t i = 0; !rc && i < count; i++) {
 		rl_head_write(heads, slots[i], rl_ref(0));
-		((struct rl_source *)heads->own.base)[slots[i]] = (struct rl_source){.key = ids[i]};
+		*(struct rl_source *)rl_mapping_at(&heads->own, slots[i]) = (struct rl_source){.key = ids[i]};
 	}
 	return rc;
 }

@@ -83,20 +83,22 @@ static void outcome_of(const struct rl_heads *heads, __u32 slot, __u64 ref, stru
 	out->loser = cell_own(heads, slot, out->lost, &out->loser_room);
 }
 
-static int settle(struct rl_index *index, const struct outcome *outcome, struct rl_error *err)
+/* left: prefixes that go are out of reach already. */
+static int settle(struct rl_index *index, const struct outcome *outcome, bool left, struct rl_error *err)
 {
 	const struct rl_heads *heads = index->heads;
+	const struct rl_limit *loser = outcome->loser;
 
-	if (!outcome->winner && outcome->loser) {
-		int rc = leave(index, outcome->loser, err);
+	if (!outcome->winner && loser && !(left && loser->level == RL_LEVEL_SOURCE)) {
+		int rc = leave(index, loser, err);
 
 		if (rc)
 			return rc;
 	}
 	rl_head_write(heads, outcome->slot, rl_ref(outcome->won));
-	if (outcome->loser) {
+	if (loser) {
 		rl_claim_free(heads, RL_MAP_CELLS, outcome->lost);
-		classes_free(heads, outcome->loser, outcome->winner);
+		classes_free(heads, loser, outcome->winner);
 	}
 	if (!outcome->winner)
 		rl_claim_free(heads, RL_MAP_SLOTS, outcome->slot);
@@ -126,8 +128,8 @@ static bool head_staged(const struct rl_heads *heads, __u32 slot, struct outcome
 	return true;
 }
 
-/* Where many prefixes go, all of them at once: then settle() finds them gone. Fewer are left to it. */
-static int leave_many(struct rl_index *index, struct rl_error *err)
+/* Where many prefixes go, all of them at once, and *left. Fewer are settle()'s. */
+static int leave_many(struct rl_index *index, bool *left, struct rl_error *err)
 {
 	const struct rl_heads *heads = index->heads;
 	RL_FREE struct rl_ranges_prefix *gone = NULL;
@@ -149,22 +151,24 @@ static int leave_many(struct rl_index *index, struct rl_error *err)
 		gone[count++] =
 		    (struct rl_ranges_prefix){.prefix = outcome.loser->target.prefix, .slot = slot};
 	}
-	return count < RL_INDEX_MANY ? 0 : rl_index_leave_many(index, gone, count, err);
+	*left = count >= RL_INDEX_MANY;
+	return *left ? rl_index_leave_many(index, gone, count, err) : 0;
 }
 
 static int finish(struct rl_index *index, struct rl_error *err)
 {
 	const struct rl_heads *heads = index->heads;
 	struct outcome outcome;
+	bool left = false;
 	int rc = rl_grace_wait(err);
 
 	if (!rc)
-		rc = leave_many(index, err);
+		rc = leave_many(index, &left, err);
 	for (__u32 slot = 1; !rc && slot < heads->map.entries; slot++) {
 		if (!head_staged(heads, slot, &outcome))
 			continue;
 		if (is_staged(heads, &outcome))
-			rc = settle(index, &outcome, err);
+			rc = settle(index, &outcome, left, err);
 		else
 			rl_head_write(heads, slot, rl_ref(0));
 	}

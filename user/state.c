@@ -37,6 +37,7 @@ static const char *const map_names[] = {
     [RL_MAP_HEADS] = "rl_heads",
     [RL_MAP_LIMITS] = "rl_limits",
     [RL_MAP_OWN] = "rl_own",
+    [RL_MAP_SLICES] = "rl_slices",
     [RL_MAP_SOURCES] = "rl_sources",
     [RL_MAP_ROWS] = "rl_rows",
     [RL_MAP_ADDRESS6] = "rl_address6",

@@ -13,6 +13,7 @@
 #include "bench/gcra.skel.h"
 #include "rl_reset.skel.h"
 #include "rl_xdp.skel.h"
+#include "rl_zero.skel.h"
 #include "subject.h"
 
 static int map_bytes(int fd, __u64 *out)
@@ -79,9 +80,10 @@ int footprint_programs(struct footprint_program programs[FOOTPRINT_PROGRAMS])
 {
 	struct rl_xdp *packet = rl_xdp__open_and_load();
 	struct rl_reset *reset = rl_reset__open_and_load();
+	struct rl_zero *zero = rl_zero__open_and_load();
 	struct gcra *gcra = gcra__open();
 	const struct bpf_object *const objects[] = {packet ? packet->obj : NULL, reset ? reset->obj : NULL,
-						    gcra ? gcra->obj : NULL};
+						    zero ? zero->obj : NULL, gcra ? gcra->obj : NULL};
 	struct bpf_program *program;
 	int count = 0;
 
@@ -100,6 +102,7 @@ int footprint_programs(struct footprint_program programs[FOOTPRINT_PROGRAMS])
 	}
 	rl_xdp__destroy(packet);
 	rl_reset__destroy(reset);
+	rl_zero__destroy(zero);
 	gcra__destroy(gcra);
 	return count;
 }

@@ -23,7 +23,7 @@ struct footprint_program {
 	__u32 xlated, jited; /* bytes */
 };
 
-/* The packet program, the one that `reset` runs, and gcra. Returns how many could be loaded. */
+/* The packet program, those that `reset` and `apply` run, and gcra. Returns how many could be loaded. */
 int footprint_programs(struct footprint_program programs[FOOTPRINT_PROGRAMS]);
 
 /* The compiler of all BPF programs: "clang 14.0.6". */

@@ -123,6 +123,9 @@ struct fixture fixture_open_with(const struct fixture_options *options)
 	cr_assert_not_null(fx.skel, "the skeleton doesn't open");
 	cr_assert_eq(rl_skeleton_prepare(fx.skel, &load), 0);
 	fx.skel->rodata->rl_clock_given = !options->real_clock;
+	/* Stories look at what a packet took from each bucket: from the bucket, then, and not from a slice of it. */
+	if (!options->real_clock)
+		fx.skel->rodata->rl_slices_shift = 0;
 	fx.real_clock = options->real_clock;
 	/* An array of 65536 per-CPU counters takes the kernel most of a second to make. */
 	if (!options->all_limits)

@@ -13,6 +13,7 @@
 #include "../../bpf/rl_abi.h"
 #include "rl_reset.skel.h"
 #include "rl_xdp.skel.h"
+#include "rl_zero.skel.h"
 
 /* Measured with clang 14 on this kernel, 2026-12-01. `scripts/bench` prints them for any. */
 #define KERNEL "6.18."
@@ -24,6 +25,7 @@ static const struct size {
 } measured[] = {
     {"rl_xdp", 318862, 109048},
     {"rl_reset", 384, 1000},
+    {"rl_zero", 42, 488},
 };
 
 /* Other kernels walk other ways: there the bound is a rough one. */
@@ -57,14 +59,18 @@ Test(size, no_program_has_grown_by_a_fifth)
 {
 	struct rl_xdp *packet;
 	struct rl_reset *reset;
+	struct rl_zero *zero;
 
 	if (geteuid())
 		cr_skip_test("loading BPF programs needs root");
 	packet = rl_xdp__open_and_load();
 	reset = rl_reset__open_and_load();
-	cr_assert(packet && reset);
+	zero = rl_zero__open_and_load();
+	cr_assert(packet && reset && zero);
 	check(&measured[0], bpf_program__fd(packet->progs.rl_xdp));
 	check(&measured[1], bpf_program__fd(reset->progs.rl_reset));
+	check(&measured[2], bpf_program__fd(zero->progs.rl_zero));
 	rl_xdp__destroy(packet);
 	rl_reset__destroy(reset);
+	rl_zero__destroy(zero);
 }

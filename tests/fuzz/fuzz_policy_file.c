@@ -61,6 +61,20 @@ static void check_printed(const struct rl_policy_file *file)
 	free(text);
 }
 
+static int diff_make(const struct rl_limit *old, size_t count, const struct rl_policy_file *file,
+		     struct rl_diff *out, struct rl_error *err)
+{
+	const struct rl_limit **each = calloc(count + 1, sizeof(void *));
+	int rc;
+
+	require(each != NULL);
+	for (size_t i = 0; i < count; i++)
+		each[i] = &old[i];
+	rc = rl_diff_make(each, count, file, NOW, out, err);
+	free(each);
+	return rc;
+}
+
 /* What is in force after the diff, in its order; NULL where the diff is refused. */
 static struct rl_limit *step_on(const struct rl_limit *old, size_t old_count,
 				const struct rl_policy_file *file, size_t *count, size_t *touched)
@@ -70,7 +84,7 @@ static struct rl_limit *step_on(const struct rl_limit *old, size_t old_count,
 	struct rl_limit *limits;
 	__u32 next = (__u32)old_count + 1;
 
-	if (rl_diff_make(old, old_count, file, NOW, &diff, &err)) {
+	if (diff_make(old, old_count, file, &diff, &err)) {
 		require(err.kind == RL_ERROR_USAGE);
 		return NULL;
 	}

@@ -19,6 +19,16 @@ static inline __u64 rl_now(void)
 	return *(const volatile __u64 *)&world.clock;
 }
 
+static inline __u64 rl_tick(void)
+{
+	return *(const volatile __u64 *)&world.clock;
+}
+
+static inline __u32 rl_slice_shift(void)
+{
+	return world_slices;
+}
+
 static inline const struct rl_limit *rl_limit_at(__u32 cell)
 {
 	return cell ? &world_limits[cell] : NULL;
@@ -44,6 +54,11 @@ static inline const struct rl_table *rl_table_at(void)
 static inline struct rl_source *rl_own_at(__u32 slot)
 {
 	return &world.own[slot];
+}
+
+static inline struct rl_slice *rl_slice_at(__u32 slot)
+{
+	return &world.slice[schedule_cpu()][slot];
 }
 
 /* Which of the two rows; there are no others. */

@@ -18,6 +18,7 @@ static inline __u64 rl_now(void)
 #include "../../bpf/rl_table.h"
 
 struct world world;
+__u32 world_slices;
 struct rl_limit world_limits[2 * SLOTS];
 struct rl_table world_table = {.seed = {0x6a09e667f3bcc908, 0xbb67ae8584caa73b}, .regions = 1};
 __u32 world_rows[2];

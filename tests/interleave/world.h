@@ -40,6 +40,7 @@ struct world {
 	__u32 lock[4];
 	struct rl_kept kept[2];
 	struct rl_source own[SLOTS];
+	struct rl_slice slice[SCHEDULE_CPUS][SLOTS]; /* each CPU's */
 	struct rl_row row[2];
 	struct rl_row_address address[2];
 };
@@ -51,6 +52,7 @@ extern struct rl_limit world_limits[2 * SLOTS]; /* by cell */
 extern struct rl_table world_table;
 extern __u32 world_rows[2]; /* indices of the two rows */
 extern struct rl_device world_device;
+extern __u32 world_slices; /* rl_slice_shift(); 0 but where a scenario says otherwise */
 
 /* Which way packets go. */
 enum world_path {

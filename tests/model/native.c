@@ -37,6 +37,11 @@ static inline struct rl_source *rl_own_at(__u32 slot)
 	return &native.own[slot];
 }
 
+static inline struct rl_slice *rl_slice_at(__u32 slot)
+{
+	return &native.slice[slot & (RL_SLICES - 1)];
+}
+
 static inline struct rl_row *rl_row_at(__u32 where, __u32 index)
 {
 	if (where == RL_AT_GROUPS)

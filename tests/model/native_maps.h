@@ -15,6 +15,17 @@ static inline __u64 rl_now(void)
 	return native_clock_now;
 }
 
+static inline __u64 rl_tick(void)
+{
+	return native_clock_now;
+}
+
+/* Slices are not for one CPU's model: a bucket is a little less full while they are held. */
+static inline __u32 rl_slice_shift(void)
+{
+	return 0;
+}
+
 #include "../../bpf/rl_job.h"
 #include "../../bpf/rl_table.h"
 
@@ -53,6 +64,7 @@ struct native {
 
 	/* Buckets and counters. */
 	struct rl_source own[SLOTS];
+	struct rl_slice slice[RL_SLICES];
 	struct rl_limit_count limit_count[SLOTS];
 	struct rl_device_count device_count[RL_MAX_DEVICES];
 	struct rl_source nd[RL_MAX_DEVICES];

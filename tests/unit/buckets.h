@@ -57,7 +57,7 @@ static inline enum rl_gcra_verdict admit(struct rl_source *source, const struct 
 		verdict = rl_bucket_verdict(left[unit]);
 		if (verdict && unit && left[RL_PACKETS])
 			rl_bucket_refund(&place, limit, RL_PACKETS, cost_of(limit, RL_PACKETS, len),
-					 left[RL_PACKETS]);
+					 left[RL_PACKETS], 0);
 	}
 	return verdict;
 }

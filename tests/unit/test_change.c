@@ -5,6 +5,7 @@
  */
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <stddef.h>
 
 #include "buckets.h"
 
@@ -516,4 +517,25 @@ Test(change, overdrawn_is_as_long_as_a_flood_shuts_out)
 	cr_expect_eq(rl_limit_overdrawn(&narrow), 0);
 	narrow = limit_change(&wide, "10mbit", "64kib");
 	cr_expect_eq(rl_limit_overdrawn(&narrow), 0, "no packets are limited any more");
+}
+
+/* Whatever byte differs, of one that remembers something and of one that doesn't. */
+Test(change, limits_that_are_the_same)
+{
+	const struct rl_limit fresh = limit_of("1kpps 10mbit", "1000 1mb"),
+			      changed = limit_change(&fresh, "2kpps 10mbit", "1000 1mb");
+	size_t past = offsetof(struct rl_limit, past), target = offsetof(struct rl_limit, target),
+	       cost = offsetof(struct rl_limit, terms.cost);
+
+	cr_expect(rl_limit_same(&fresh, &fresh) && rl_limit_same(&changed, &changed));
+	cr_expect_not(rl_limit_same(&fresh, &changed));
+	for (size_t i = 0; i < sizeof(fresh); i++) {
+		struct rl_limit other = fresh, another = changed;
+
+		((unsigned char *)&other)[i] ^= 1;
+		((unsigned char *)&another)[i] ^= 1;
+		cr_expect_not(rl_limit_same(&changed, &another), "byte %zu", i);
+		if (i < past || (i >= target && i < cost))
+			cr_expect_not(rl_limit_same(&fresh, &other), "byte %zu", i);
+	}
 }

@@ -37,12 +37,23 @@ static struct rl_policy_file file_of(const char *text)
 	return file;
 }
 
+static int diff_make(const struct rl_limit *old, size_t count, const struct rl_policy_file *file, __u64 now,
+		     struct rl_diff *out, struct rl_error *err)
+{
+	RL_FREE const struct rl_limit **each = calloc(count + 1, sizeof(void *));
+
+	cr_assert_not_null(each);
+	for (size_t i = 0; i < count; i++)
+		each[i] = &old[i];
+	return rl_diff_make(each, count, file, now, out, err);
+}
+
 static struct change change_to(const struct policy *policy, const char *text, __u64 now)
 {
 	struct change change = {.file = file_of(text)};
 	struct rl_error err = {};
 
-	cr_assert_eq(rl_diff_make(policy->at, policy->count, &change.file, now, &change.diff, &err), 0, "%s",
+	cr_assert_eq(diff_make(policy->at, policy->count, &change.file, now, &change.diff, &err), 0, "%s",
 		     err.text);
 	return change;
 }
@@ -372,7 +383,7 @@ Test(diff, a_debt_that_no_bucket_can_remember_is_of_its_line)
 	struct rl_error err = {};
 
 	apply(&policy, "set-limit any --rate 100mpps --burst 100m\n");
-	cr_expect_lt(rl_diff_make(policy.at, policy.count, &file, NOW, &diff, &err), 0);
+	cr_expect_lt(diff_make(policy.at, policy.count, &file, NOW, &diff, &err), 0);
 	cr_expect_eq(strncmp(err.text, "p:2: any: what may be owed", 26), 0, "%s", err.text);
 	cr_expect_null(diff.steps);
 	rl_policy_file_free(&file);
@@ -401,7 +412,7 @@ Test(diff, a_large_policy_is_compared_in_a_moment)
 		cr_assert_eq(rl_diff_limit(&change.diff, &change.diff.steps[i], NULL, &limits[i], &err), 0);
 	change_end(&change);
 	change.file = file_of(text);
-	cr_assert_eq(rl_diff_make(limits, count, &change.file, NOW, &change.diff, &err), 0);
+	cr_assert_eq(diff_make(limits, count, &change.file, NOW, &change.diff, &err), 0);
 	cr_expect_eq(change.diff.fates[RL_FATE_STAYS], count);
 	change_end(&change);
 	free(limits);

@@ -203,7 +203,7 @@ Test(gcra, refund)
 	left = rl_bucket_charge(&place, &limit, RL_PACKETS, cost, 0, START);
 	cr_assert_eq(rl_bucket_verdict(left), RL_GCRA_ADMIT);
 	cr_assert_eq(offer(&source, &limit, 60, START), RL_GCRA_REJECT);
-	rl_bucket_refund(&place, &limit, RL_PACKETS, cost, left);
+	rl_bucket_refund(&place, &limit, RL_PACKETS, cost, left, 0);
 	cr_expect_eq(flood(&source, &limit, 60, START, 10), 1);
 
 	/* Full before the charge: forfeited, since a refund to a bucket that was full meanwhile would mint a
@@ -211,7 +211,7 @@ Test(gcra, refund)
 	source = (struct rl_source){0};
 	left = rl_bucket_charge(&place, &limit, RL_PACKETS, cost, 0, START);
 	cr_assert_eq(rl_bucket_verdict(left), RL_GCRA_ADMIT);
-	rl_bucket_refund(&place, &limit, RL_PACKETS, cost, left);
+	rl_bucket_refund(&place, &limit, RL_PACKETS, cost, left, 0);
 	cr_expect_eq(flood(&source, &limit, 60, START, 300), 199);
 
 	/* Full since, and emptied by others: not given back. */
@@ -220,7 +220,7 @@ Test(gcra, refund)
 	left = rl_bucket_charge(&place, &limit, RL_PACKETS, cost, 0, START);
 	cr_assert_eq(rl_bucket_verdict(left), RL_GCRA_ADMIT);
 	cr_assert_eq(flood(&source, &limit, 60, START + 10 * SECOND, 300), 200);
-	rl_bucket_refund(&place, &limit, RL_PACKETS, cost, left);
+	rl_bucket_refund(&place, &limit, RL_PACKETS, cost, left, 0);
 	cr_expect_eq(flood(&source, &limit, 60, START + 10 * SECOND, 10), 0);
 }
 
