@@ -89,9 +89,9 @@ struct {
 } rl_slices SEC(".maps");
 
 /*
- * Store `table`: the rows of sources, IPv4's and IPv6's in the same. Written by the packet path alone; read by top and explain. Full: no
- * place without a debt and idle for a grace time in either of a source's rows. Its packet is then treated as `attach
- * --when-full` says. Sized by attach; one row where the store is `lru`.
+ * Store `table`: the rows of sources, IPv4's and IPv6's in the same. Written by the packet path alone; read by top and explain.
+ * Full: no place without a debt and idle for a grace time in either of a source's rows. Its packet is then treated as
+ * `attach --when-full` says. Sized by attach; one row where the store is `lru`.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -119,8 +119,8 @@ struct {
 } rl_locks SEC(".maps");
 
 /*
- * By row of rl_rows: which of its places can't be given away yet (rl_table.h). Each program's own, since
- * it is but what it found out. Packet path alone.
+ * By row of rl_rows: which of its places can't be given away yet (rl_table.h). Each program's own, since it is but what it found
+ * out. Packet path alone.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

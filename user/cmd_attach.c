@@ -476,7 +476,7 @@ static void outcome_print(const struct request *request, const struct outcome *o
 		fprintf(
 		    stderr,
 		    "rl-agent: note: the table has room for %u sources, the least that it can be made for, "
-		    " not for %llu\n",
+		    "not for %llu\n",
 		    outcome->max_sources, (unsigned long long)request->max_sources);
 	if (request->when_full >= 0 && outcome->store == RL_STORE_LRU)
 		fprintf(stderr,
