@@ -54,7 +54,7 @@ struct rl_kept {
 
 #define RL_TIERS 3 /* source, tenant, device */
 
-/* What one level of a common packet would do, and did (rl_fast.h). */
+/* What one level of a common packet would do, and did (rl_tier.h). */
 struct rl_tier {
 	__u32 cell;	       /* of its limit; 0: there is none */
 	__u32 slot;	       /* likewise */

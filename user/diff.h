@@ -61,9 +61,9 @@ struct rl_diff {
 #define RL_DIFF __attribute__((cleanup(rl_diff_free)))
 
 /*
- * `old`: the policy in force, in the order of rl_policy_read, with tenants that are only named. The limits and the
- * file have to outlive the diff. RL_ERROR_USAGE, with the line, where a limit can't follow upon its old one (rl_limit_compute). Start from a zeroed
- * *out; it stays so on error.
+ * `old`: the policy in force, in the order of rl_policy_read, with tenants that are only named. The limits and the file have to
+ * outlive the diff. RL_ERROR_USAGE, with the line, where a limit can't follow upon its old one (rl_limit_compute). Start from a
+ * zeroed *out; it stays so on error.
  */
 int rl_diff_make(const struct rl_limit *const *old, size_t count, const struct rl_policy_file *file,
 		 __u64 now, struct rl_diff *out, struct rl_error *err);

@@ -34,11 +34,6 @@ static inline __u64 rl_now(void)
 	return world.now;
 }
 
-static inline __u64 rl_tick(void)
-{
-	return world.now;
-}
-
 static inline __u32 rl_slice_shift(void)
 {
 	return rl_slice_shift_of(world.cpus);
@@ -54,70 +49,12 @@ static inline const struct rl_limit *rl_limit_at(__u32 cell)
 	return cell == SLOT ? &world.limit : NULL;
 }
 
-static inline __u32 rl_cell_of(__u32 epoch, __u32 slot)
-{
-	(void)epoch;
-	return slot;
-}
-
 static inline struct rl_source *rl_own_at(__u32 slot)
 {
 	return slot == SLOT ? &world.own : NULL;
 }
 
-/* None of these is reached from the levels above a source's. */
-static inline const struct rl_settings *rl_settings_at(void)
-{
-	return NULL;
-}
-
-static inline const struct rl_table *rl_table_at(void)
-{
-	return NULL;
-}
-
-static inline struct rl_row *rl_row_at(__u32 where, __u32 index)
-{
-	(void)where, (void)index;
-	return NULL;
-}
-
-static inline struct rl_row_address *rl_row_address_at(__u32 index)
-{
-	(void)index;
-	return NULL;
-}
-
-static inline __u32 *rl_lock_at(__u32 index)
-{
-	(void)index;
-	return NULL;
-}
-
-static inline struct rl_limit_count *rl_limit_count_at(__u32 slot)
-{
-	(void)slot;
-	return NULL;
-}
-
-static inline int rl_lru_used(void)
-{
-	return 0;
-}
-
-static inline struct rl_source *rl_lru_find(const struct rl_source_key *key)
-{
-	(void)key;
-	return NULL;
-}
-
-static inline int rl_lru_make(const struct rl_source_key *key, const struct rl_source *fresh)
-{
-	(void)key, (void)fresh;
-	return 0;
-}
-
-#include "../../bpf/rl_fast.h"
+#include "../../bpf/rl_tier.h"
 
 /* --- offering packets --- */
 
@@ -344,6 +281,44 @@ Test(slice, small_bursts_reserves_and_a_single_cpu_have_none)
 	offer(0, 60);
 	offer(0, 60);
 	cr_expect_eq(world.job[0].tier[1].pays, 0, "a reserve");
+}
+
+/* What a packet paid that took ahead is given back to the slice, before which it stands, and to that alone. */
+Test(slice, what_took_ahead_is_given_back_once)
+{
+	__u64 cost, left, word;
+
+	begin("1000pps", "20000p", 2);
+	cost = rl_gcra_cost(&world.limit.rate[RL_PACKETS], 1);
+	cr_assert_eq(offer(0, 60), RL_GCRA_ADMIT);
+	left = world.slice[0].left[RL_PACKETS];
+	word = world.own.buckets.word[RL_PACKETS];
+	cr_assert_gt(left, 0);
+	give_back(0);
+	cr_expect_eq(world.slice[0].left[RL_PACKETS], left + cost);
+	cr_expect_eq(world.own.buckets.word[RL_PACKETS], word);
+}
+
+/* What a packet paid by itself is given back to the bucket; but not from under a slice that was taken since. */
+Test(slice, what_stands_before_a_slice_stays)
+{
+	__u64 before, word;
+
+	begin("1000pps", "20000p", 2);
+	world.slice[0] = (struct rl_slice){.version = 1, .until = {world.now + SECOND}}; /* another limit's */
+	cr_assert_eq(offer(0, 60), RL_GCRA_ADMIT);
+	give_back(0);
+	before = world.own.buckets.word[RL_PACKETS];
+	cr_assert_eq(offer(0, 60), RL_GCRA_ADMIT);
+	cr_expect_neq(world.own.buckets.word[RL_PACKETS], before);
+	give_back(0);
+	cr_expect_eq(world.own.buckets.word[RL_PACKETS], before);
+	cr_assert_eq(offer(0, 60), RL_GCRA_ADMIT);
+	cr_assert_eq(offer(1, 60), RL_GCRA_ADMIT);
+	cr_assert_gt(world.slice[1].left[RL_PACKETS], 0);
+	word = world.own.buckets.word[RL_PACKETS];
+	give_back(0);
+	cr_expect_eq(world.own.buckets.word[RL_PACKETS], word);
 }
 
 /* A change of the limit leaves what was taken ahead behind: it was charged at the rate of then. */
