@@ -80,6 +80,12 @@ RL_INLINE struct rl_slice *rl_slice_at(__u32 slot)
 	return RL_LOOKUP(rl_slices, &index);
 }
 
+RL_INLINE struct rl_pending *rl_pending_at(__u32 index)
+{
+	index += bpf_get_smp_processor_id() * RL_PENDINGS;
+	return RL_LOOKUP(rl_pending, &index);
+}
+
 RL_INLINE struct rl_row *rl_row_at(__u32 where, __u32 index)
 {
 	switch (where) {

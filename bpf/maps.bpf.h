@@ -152,6 +152,18 @@ struct {
 	__type(value, struct rl_source);
 } rl_sources SEC(".maps");
 
+/*
+ * Drops of sources that aren't in their tallies yet (rl_tally.h): RL_PENDINGS elements of each CPU, one behind the other. Written
+ * by the packet path, and zeroed by reset; read by top and explain. Full: the drop is counted in the tally. Sized by attach.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, RL_PENDINGS);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct rl_pending);
+} rl_pending SEC(".maps");
+
 /* Counters of limits, by slot. Written by the packet path; zeroed by set-limit for a new limit, and by reset; read by
  * stats. */
 struct {

@@ -38,7 +38,7 @@
 #define RL_FUNCTION static __attribute__((noinline, unused))
 #endif
 
-#define RL_ABI_VERSION 6
+#define RL_ABI_VERSION 7
 
 /*
  * Limits: as many slots as attach made room for (rl_meta.max_limits), and twice as many cells, so that all of a full policy
@@ -386,6 +386,25 @@ struct rl_row_address {
 	__u8 addr[RL_ROW][16]; /* cut, as in struct rl_source_key; anything where the place is IPv4's */
 };
 
+#define RL_PENDINGS  64		  /* of one CPU; a power of two */
+#define RL_PLACE_OWN (1ULL << 63) /* of a limit's own bucket: the slot follows */
+
+/* A place of the table, as one number. at: below RL_ROW */
+RL_INLINE __u64 rl_place_number(__u32 row, __u32 at)
+{
+	return (__u64)row * RL_ROW + at;
+}
+
+/* Drops that a CPU has counted for one source, and that aren't in the source's own tally yet (rl_tally.h). */
+struct rl_pending {
+	__u64 place; /* rl_place_number(), or RL_PLACE_OWN */
+	__u64 key;   /* which the place has to have; 0: nobody's, and what is counted here is of no use */
+	__u64 turns; /* odd while the element changes hands */
+	__u64 tick;  /* when it was last added to */
+	struct rl_count dropped;
+	__u64 pad[2]; /* a cache line */
+};
+
 /*
  * A region is what one lock guards while a source is given its place: both rows that it may be in. So many rows that
  * regions fill evenly: of 1280 sources in 2048 places, the standard deviation is 36.
@@ -499,6 +518,7 @@ _Static_assert(sizeof(struct rl_source_key) == 24, "rl_source_key");
 _Static_assert(sizeof(struct rl_row_place) == 64, "rl_row_place");
 _Static_assert(sizeof(struct rl_row) == 704, "rl_row");
 _Static_assert(sizeof(struct rl_row_address) == 128, "rl_row_address");
+_Static_assert(sizeof(struct rl_pending) == 64, "rl_pending");
 _Static_assert(sizeof(struct rl_limit_count) == 48, "rl_limit_count");
 _Static_assert(sizeof(struct rl_device_count) == 16UL * RL_REASONS, "rl_device_count");
 _Static_assert(sizeof(struct rl_device) == 40, "rl_device");

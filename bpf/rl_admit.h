@@ -386,6 +386,17 @@ RL_INLINE int rl_nd_admit(const struct rl_job *job)
 	       RL_GCRA_ADMIT;
 }
 
+/* The counters of a source whose bucket isn't in a row. */
+RL_INLINE void rl_count_apart(const struct rl_job *job, struct rl_tally *tally, const struct rl_hold *hold,
+			      enum rl_reason reason)
+{
+	if (hold->where == RL_AT_LRU && rl_reason_drops(reason))
+		rl_count_shared(&tally->dropped, 1, job->len);
+	else
+		rl_tally(job, &tally->passed, &tally->dropped, &tally->shadow, RL_PLACE_OWN | hold->index,
+			 hold->whose, reason);
+}
+
 /* The source's own counters, beside its bucket. */
 RL_INLINE void rl_count_source(const struct rl_job *job, const struct rl_hold *hold, enum rl_reason reason)
 {
@@ -399,12 +410,12 @@ RL_INLINE void rl_count_source(const struct rl_job *job, const struct rl_hold *h
 	if (hold->where == RL_AT_LRU && limit)
 		source = rl_lru_at(job, limit);
 	if (source)
-		rl_tally(&source->tally, reason, job->len);
+		rl_count_apart(job, &source->tally, hold, reason);
 	if (hold->where != RL_AT_ROWS4 && hold->where != RL_AT_ROWS6)
 		return;
 	row = rl_row_at(hold->where, hold->index);
 	if (row)
-		rl_row_tally(row, hold->place & (RL_ROW - 1), reason, job->len);
+		rl_tally_row(job, row, hold->index, hold->place & (RL_ROW - 1), hold->whose, reason);
 }
 
 /* What the limit of hold i did with the packet. */

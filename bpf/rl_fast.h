@@ -18,8 +18,8 @@
 #ifndef RL_FAST_H
 #define RL_FAST_H
 
-#include "rl_count.h"
 #include "rl_sources.h"
+#include "rl_tally.h"
 #include "rl_tier.h"
 
 #define RL_NOT_FAST  (-1) /* for rl_admit.h */
@@ -113,17 +113,17 @@ RL_INLINE int rl_fast_matches(const struct rl_packet *packet, __u32 row, __u32 a
 	       !rl_be64(address->addr[at] + 8);
 }
 
-/* Look for a known source in both of its rows: its row, its place *at in it, and its key *whose; or NULL. */
+/* Look for a known source in both of its rows: its row and that one's *index, its place *at in it, and its key *whose; or NULL. */
 RL_INLINE struct rl_row *rl_fast_locate(const struct rl_packet *packet, enum rl_where where, __u32 epoch,
-					__u32 *at, __u64 *whose)
+					__u32 *index, __u32 *at, __u64 *whose)
 {
 	__u64 number = rl_fast_number(packet, where),
 	      source = rl_table_key(0, where == RL_AT_ROWS4 ? 4 : 6, number);
 	struct rl_rows rows =
 	    rl_table_rows(rl_table_at(), rl_table_at()->regions, rl_table_spot(RL_LEVEL_SOURCE, 0, number));
 	struct rl_row *row = rl_row_at(where, rows.row[0]), *second = rl_row_at(where, rows.row[1]);
-	__u32 index = rows.row[0];
 
+	*index = rows.row[0];
 	if (!row || !second)
 		return 0;
 	/* So that their misses overlap that of the first row's keys. */
@@ -132,10 +132,10 @@ RL_INLINE struct rl_row *rl_fast_locate(const struct rl_packet *packet, enum rl_
 	*at = rl_fast_find(row, source, epoch, rows.home, whose);
 	if (*at >= RL_ROW) {
 		row = second;
-		index = rows.row[1];
+		*index = rows.row[1];
 		*at = rl_fast_find(row, source, epoch, rows.home, whose);
 	}
-	if (*at >= RL_ROW || (where == RL_AT_ROWS6 && !rl_fast_matches(packet, index, *at & (RL_ROW - 1))))
+	if (*at >= RL_ROW || (where == RL_AT_ROWS6 && !rl_fast_matches(packet, *index, *at & (RL_ROW - 1))))
 		return 0;
 	*at &= RL_ROW - 1;
 	return row;
@@ -225,11 +225,11 @@ RL_INLINE void rl_fast_levels(struct rl_job *job, const struct rl_limit *limit, 
 }
 
 /*
- * Judge the packet once its levels are known, and what holds its source: this place of this row, under the limit. aggregate:
+ * Judge the packet once its levels are known, and what holds its source: this place of row `index`, under the limit. aggregate:
  * it is its neighbourhood's, which has no tally.
  */
-RL_INLINE int rl_fast_settle(struct rl_job *job, struct rl_row *row, __u32 at, const struct rl_limit *limit,
-			     int aggregate)
+RL_INLINE int rl_fast_settle(struct rl_job *job, struct rl_row *row, __u32 index, __u32 at,
+			     const struct rl_limit *limit, int aggregate)
 {
 	struct rl_buckets *buckets = &row->at[at].buckets;
 	enum rl_gcra_verdict verdict;
@@ -248,7 +248,7 @@ RL_INLINE int rl_fast_settle(struct rl_job *job, struct rl_row *row, __u32 at, c
 	reason = rl_fast_reason(verdict, refuses);
 	rl_fast_count_all(job, rl_reason_drops(reason), refuses);
 	if (!aggregate)
-		rl_row_tally(row, at, reason, job->len);
+		rl_tally_row(job, row, index, at, job->tier[0].whose, reason);
 	else if (reason == RL_PASS_LIMIT)
 		reason = RL_PASS_AGGREGATE;
 	else if (reason == RL_DROP_SOURCE)
@@ -285,9 +285,9 @@ RL_INLINE int rl_fast_late(const struct rl_job *job, const struct rl_buckets *bu
 RL_INLINE int rl_fast_judge(struct rl_job *job, enum rl_where where, __u32 device_limit)
 {
 	const struct rl_limit *limit;
-	__u32 at = 0;
+	__u32 index = 0, at = 0;
 	__u64 whose = 0;
-	struct rl_row *row = rl_fast_locate(&job->packet, where, job->epoch, &at, &whose);
+	struct rl_row *row = rl_fast_locate(&job->packet, where, job->epoch, &index, &at, &whose);
 
 	if (!row)
 		return RL_NOT_KNOWN;
@@ -300,11 +300,11 @@ RL_INLINE int rl_fast_judge(struct rl_job *job, enum rl_where where, __u32 devic
 	if (rl_fast_late(job, &row->at[at].buckets, limit)) {
 		job->tier[0].slot = limit->slot;
 		rl_fast_count_all(job, 1, 0);
-		rl_row_tally(row, at, RL_DROP_SOURCE, job->len);
+		rl_tally_row(job, row, index, at, whose, RL_DROP_SOURCE);
 		return RL_DROP_SOURCE;
 	}
 	job->now = rl_now();
-	return rl_fast_settle(job, row, at, limit, 0);
+	return rl_fast_settle(job, row, index, at, limit, 0);
 }
 
 /*

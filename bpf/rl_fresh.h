@@ -232,7 +232,8 @@ RL_FUNCTION int rl_fresh_settle(struct rl_job *job)
 	if (!limit || !row)
 		return RL_NOT_FAST;
 	job->tier[0].whose = hold->whose;
-	return rl_fast_settle(job, row, hold->place & (RL_ROW - 1), limit, hold->where == RL_AT_GROUPS);
+	return rl_fast_settle(job, row, hold->index, hold->place & (RL_ROW - 1), limit,
+			      hold->where == RL_AT_GROUPS);
 }
 
 #endif

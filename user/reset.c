@@ -9,6 +9,7 @@
 #include "../bpf/rl_reset.h"
 #include "cleanup.h"
 #include "mapping.h"
+#include "pending.h"
 #include "rl_reset.skel.h"
 #include "snapshot.h"
 #include "target.h"
@@ -33,8 +34,10 @@ static bool is_chosen(const struct chosen *chosen, const struct rl_limit *limit)
 	return !chosen->target || rl_target_compare(chosen->target, &limit->target) == 0;
 }
 
-static bool id_is_chosen(const struct chosen *chosen, __u32 id)
+static bool id_is_chosen(const void *context, __u32 id)
 {
+	const struct chosen *chosen = context;
+
 	for (__u32 i = 0; i < chosen->request.count; i++)
 		if (chosen->request.id[i] == id)
 			return true;
@@ -191,14 +194,26 @@ static int zero_lru(const struct rl_state *state, struct chosen *chosen, struct 
 	    strerror(-rc));
 }
 
-/* Tenants, devices and `new` have no sources. */
+static int forget_pending(const struct rl_state *state, const struct chosen *chosen, struct rl_error *err)
+{
+	RL_PENDINGS_AUTO struct rl_pendings pendings = {};
+	int rc = rl_pendings_open(state, true, &pendings, err);
+
+	if (!rc)
+		rl_pendings_forget(&pendings, id_is_chosen, chosen);
+	return rc;
+}
+
+/* Tenants, devices and `new` have no sources. What is pending first: it may come home meanwhile. */
 static int zero_sources(const struct rl_state *state, struct chosen *chosen, struct rl_error *err)
 {
 	int rc;
 
 	if (chosen->target && chosen->target->kind != RL_TARGET_PREFIX)
 		return 0;
-	rc = zero_own(state, chosen, err);
+	rc = forget_pending(state, chosen, err);
+	if (!rc)
+		rc = zero_own(state, chosen, err);
 	if (!rc && chosen->snapshot->meta.store == RL_STORE_LRU)
 		return zero_lru(state, chosen, err);
 	if (!rc)

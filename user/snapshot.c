@@ -76,11 +76,13 @@ static void add_count(struct rl_count *sum, const struct rl_count *count)
 	sum->bytes += count->bytes;
 }
 
-/* What is done with a slot's value; `cpus` values where the map is per CPU. */
-typedef void (*slot_use)(struct rl_snapshot *snapshot, __u32 limit, const void *value, int cpus);
+/* What is done with a limit's value; `cpus` values where the map is per CPU. */
+typedef int (*slot_use)(void *context, __u32 limit, const void *value, int cpus);
 
-static void use_limit_count(struct rl_snapshot *snapshot, __u32 limit, const void *value, int cpus)
+/* context: struct rl_snapshot */
+static int use_limit_count(void *context, __u32 limit, const void *value, int cpus)
 {
+	struct rl_snapshot *snapshot = context;
 	const struct rl_limit_count *counts = value;
 	struct rl_limit_count *sum = &snapshot->limits[limit].count;
 
@@ -89,82 +91,103 @@ static void use_limit_count(struct rl_snapshot *snapshot, __u32 limit, const voi
 		add_count(&sum->dropped, &counts[cpu].dropped);
 		add_count(&sum->shadow, &counts[cpu].shadow);
 	}
+	return 0;
 }
 
-/* There is room: the caller reserved one source a limit. */
-static void use_own(struct rl_snapshot *snapshot, __u32 limit, const void *value, int cpus)
+/* What the reading of limits' own buckets fills. */
+struct own_reading {
+	struct rl_sources *sources;
+	struct rl_snapshot *snapshot;
+	struct rl_error *err;
+};
+
+/* context: struct own_reading. There is room: the caller reserved one source a limit. */
+static int use_own(void *context, __u32 limit, const void *value, int cpus)
 {
+	struct own_reading *reading = context;
+	struct rl_snapshot *snapshot = reading->snapshot;
 	const struct rl_limit *owner = &snapshot->limits[limit].limit;
-	const struct rl_source *source = value;
+	struct rl_source source = *(const struct rl_source *)value;
+	bool found = source.key == owner->id;
+	int rc = 0;
 
 	(void)cpus;
-	if (owner->level != RL_LEVEL_SOURCE || !(owner->flags & RL_LIMIT_OWN_BUCKET) ||
-	    source->key != owner->id || !(source->tally.passed.packets | source->tally.dropped.packets))
-		return;
+	if (owner->level != RL_LEVEL_SOURCE || !(owner->flags & RL_LIMIT_OWN_BUCKET) || !found)
+		return 0;
+	if (rl_pendings_seen(&reading->sources->pending, RL_PLACE_OWN | owner->slot))
+		rc = rl_sources_own(reading->sources, owner, &source, &found, reading->err);
+	if (rc || !found || !(source.tally.passed.packets | source.tally.dropped.packets))
+		return rc;
 	snapshot->sources[snapshot->source_count++] = (struct rl_source_stats){
 	    .source = owner->target.prefix,
 	    .limit = limit,
-	    .tally = source->tally,
+	    .tally = source.tally,
 	};
-}
-
-static int read_slots_one_by_one(const struct rl_state *state, enum rl_map map, void *value, int cpus,
-				 slot_use use, struct rl_snapshot *snapshot, struct rl_error *err)
-{
-	for (__u32 i = 0; i < snapshot->limit_count; i++) {
-		int rc = bpf_map_lookup_elem(state->map[map], &snapshot->limits[i].limit.slot, value);
-
-		if (rc)
-			return read_failed(err, map, -rc);
-		use(snapshot, i, value, cpus);
-	}
 	return 0;
 }
 
-static int read_slots_in_batches(const struct rl_state *state, enum rl_map map, size_t size, int cpus,
-				 const struct limit_index *index, slot_use use, struct rl_snapshot *snapshot,
-				 struct rl_error *err)
+/* A map that is indexed by slot. */
+struct slotted {
+	const struct rl_state *state;
+	enum rl_map map;
+	size_t size; /* of an element as it is read */
+	int cpus;    /* values in it */
+};
+
+static int read_slots_one_by_one(const struct slotted *slotted, const struct rl_snapshot *snapshot,
+				 slot_use use, void *context, struct rl_error *err)
 {
-	__u32 chunk = index->slots < SLOTS_CHUNK ? index->slots : SLOTS_CHUNK;
-	RL_FREE char *values = malloc(chunk * size);
-	RL_FREE __u32 *keys = malloc(chunk * sizeof(*keys));
-	__u32 batch = 0, count;
-
-	if (!values || !keys)
-		return out_of_memory(err);
-	for (__u32 done = 0; done < index->slots; done += count) {
-		int rc;
-
-		count = chunk;
-		rc = bpf_map_lookup_batch(state->map[map], done ? &batch : NULL, &batch, keys, values, &count,
-					  NULL);
-		if (rc && rc != -ENOENT)
-			return read_failed(err, map, -rc);
-		for (__u32 i = 0; i < count; i++)
-			if (keys[i] < index->slots && index->by_slot[keys[i]])
-				use(snapshot, index->by_slot[keys[i]] - 1, values + i * size, cpus);
-		if (rc || !count)
-			break;
-	}
-	return 0;
-}
-
-/* Hand every limit's value in a map that is indexed by slot to `use`. */
-static int read_slots(const struct rl_state *state, enum rl_map map, size_t value_size, int cpus,
-		      const struct limit_index *index, slot_use use, struct rl_snapshot *snapshot,
-		      struct rl_error *err)
-{
-	size_t size = value_size * (size_t)cpus;
-
-	/* A system call costs about as much as copying eight slots in a batch. */
-	if (index->slots / 8 <= snapshot->limit_count && index->slots > 8)
-		return read_slots_in_batches(state, map, size, cpus, index, use, snapshot, err);
-
-	RL_FREE void *value = malloc(size);
+	RL_FREE void *value = malloc(slotted->size);
+	int rc = 0;
 
 	if (!value)
 		return out_of_memory(err);
-	return read_slots_one_by_one(state, map, value, cpus, use, snapshot, err);
+	for (__u32 i = 0; i < snapshot->limit_count && !rc; i++) {
+		if (bpf_map_lookup_elem(slotted->state->map[slotted->map], &snapshot->limits[i].limit.slot,
+					value))
+			return read_failed(err, slotted->map, errno);
+		rc = use(context, i, value, slotted->cpus);
+	}
+	return rc;
+}
+
+static int read_slots_in_batches(const struct slotted *slotted, const struct limit_index *index, slot_use use,
+				 void *context, struct rl_error *err)
+{
+	__u32 chunk = index->slots < SLOTS_CHUNK ? index->slots : SLOTS_CHUNK;
+	RL_FREE char *values = malloc(chunk * slotted->size);
+	RL_FREE __u32 *keys = malloc(chunk * sizeof(*keys));
+	__u32 batch = 0, count;
+	int used = 0;
+
+	if (!values || !keys)
+		return out_of_memory(err);
+	for (__u32 done = 0; done < index->slots && !used; done += count) {
+		int rc;
+
+		count = chunk;
+		rc = bpf_map_lookup_batch(slotted->state->map[slotted->map], done ? &batch : NULL, &batch,
+					  keys, values, &count, NULL);
+		if (rc && rc != -ENOENT)
+			return read_failed(err, slotted->map, -rc);
+		for (__u32 i = 0; i < count && !used; i++)
+			if (keys[i] < index->slots && index->by_slot[keys[i]])
+				used = use(context, index->by_slot[keys[i]] - 1, values + i * slotted->size,
+					   slotted->cpus);
+		if (rc || !count)
+			break;
+	}
+	return used;
+}
+
+/* Hand every limit's value in the map to `use`, until that returns other than 0. */
+static int read_slots(const struct slotted *slotted, const struct limit_index *index,
+		      const struct rl_snapshot *snapshot, slot_use use, void *context, struct rl_error *err)
+{
+	/* A system call costs about as much as copying eight slots in a batch. */
+	if (index->slots / 8 <= snapshot->limit_count && index->slots > 8)
+		return read_slots_in_batches(slotted, index, use, context, err);
+	return read_slots_one_by_one(slotted, snapshot, use, context, err);
 }
 
 static int reserve_sources(struct rl_snapshot *snapshot, size_t more, size_t *room, struct rl_error *err)
@@ -267,14 +290,16 @@ static int sort_sources(struct rl_snapshot *snapshot, struct rl_error *err)
 static int read_sources(struct rl_sources *sources, const struct limit_index *index,
 			struct rl_snapshot *snapshot, struct rl_error *err)
 {
+	const struct slotted slotted = {sources->state, RL_MAP_OWN, sizeof(struct rl_source), 1};
+	struct own_reading own = {.sources = sources, .snapshot = snapshot, .err = err};
 	struct reading reading = {.snapshot = snapshot, .index = index, .err = err};
 	__u64 begun = rl_clock_ns();
 	int rc;
 
 	rc = reserve_sources(snapshot, snapshot->limit_count, &reading.room, err);
+	rl_pendings_look(&sources->pending);
 	if (!rc)
-		rc = read_slots(sources->state, RL_MAP_OWN, sizeof(struct rl_source), 1, index, use_own,
-				snapshot, err);
+		rc = read_slots(&slotted, index, snapshot, use_own, &own, err);
 	if (!rc)
 		rc = rl_sources_read(sources, add_source, &reading, err);
 	if (rc)
@@ -305,12 +330,14 @@ static int read_limits(const struct rl_state *state, struct rl_snapshot *snapsho
 static int read_slotted(struct rl_sources *sources, unsigned int parts, struct rl_snapshot *snapshot,
 			struct rl_error *err)
 {
+	const int cpus = rl_possible_cpus();
+	const struct slotted slotted = {sources->state, RL_MAP_LIMIT_COUNT,
+					sizeof(struct rl_limit_count) * (size_t)cpus, cpus};
 	__attribute__((cleanup(limit_index_free))) struct limit_index index = {};
 	int rc = limit_index_build(snapshot, &index, err);
 
 	if (!rc && (parts & RL_SNAPSHOT_COUNTS))
-		rc = read_slots(sources->state, RL_MAP_LIMIT_COUNT, sizeof(struct rl_limit_count),
-				rl_possible_cpus(), &index, use_limit_count, snapshot, err);
+		rc = read_slots(&slotted, &index, snapshot, use_limit_count, snapshot, err);
 	if (!rc && (parts & RL_SNAPSHOT_SOURCES))
 		rc = read_sources(sources, &index, snapshot, err);
 	return rc;

@@ -31,7 +31,7 @@ int rl_sources_open(const struct rl_state *state, struct rl_sources *out, struct
 		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't read the map %s: %s",
 				    rl_map_name(RL_MAP_META), strerror(errno));
 	*out = (struct rl_sources){.state = state, .meta = meta};
-	return 0;
+	return rl_pendings_open(state, false, &out->pending, err);
 }
 
 static void table_close(struct rl_source_table *table)
@@ -43,6 +43,7 @@ static void table_close(struct rl_source_table *table)
 void rl_sources_close(struct rl_sources *sources)
 {
 	table_close(&sources->table);
+	rl_pendings_close(&sources->pending);
 	sources->state = NULL;
 }
 
@@ -89,6 +90,31 @@ static struct rl_tally read_tally(const struct rl_row *row, int at)
 	};
 }
 
+static void add_pending(const struct rl_pendings *pending, __u64 place, __u64 key, struct rl_tally *tally)
+{
+	struct rl_count more = rl_pendings_sum(pending, place, key);
+
+	tally->dropped.packets += more.packets;
+	tally->dropped.bytes += more.bytes;
+}
+
+/* With what is pending for the source `key`. */
+static struct rl_tally read_whole_tally(const struct rl_pendings *pending, const struct rl_row *row,
+					__u32 index, int at, __u64 key)
+{
+	__u64 place = rl_place_number(index, (__u32)at), turns = rl_pendings_turns(pending, place), now;
+	struct rl_tally tally;
+
+	for (int try = 0; try < RL_PENDINGS_TRIES; try++, turns = now) {
+		tally = read_tally(row, at);
+		add_pending(pending, place, key, &tally);
+		now = rl_pendings_turns(pending, place);
+		if (now == turns)
+			break;
+	}
+	return tally;
+}
+
 static struct rl_buckets read_buckets(const struct rl_buckets *buckets)
 {
 	struct rl_buckets copy;
@@ -116,7 +142,8 @@ static void read_name(const struct rl_source_table *table, __u64 key, __u32 row,
 		memcpy(out->addr, &number, sizeof(number));
 }
 
-static int table_read(const struct rl_source_table *table, rl_source_use use, void *context)
+static int table_read(const struct rl_source_table *table, const struct rl_pendings *pending,
+		      rl_source_use use, void *context)
 {
 	const struct rl_row *rows = table->rows.base;
 	struct rl_source_place place;
@@ -129,7 +156,10 @@ static int table_read(const struct rl_source_table *table, rl_source_use use, vo
 			if (!key)
 				continue;
 			read_name(table, key, row, at, &place);
-			place.tally = read_tally(&rows[row], at);
+			if (rl_pendings_seen(pending, rl_place_number(row, (__u32)at)))
+				place.tally = read_whole_tally(pending, &rows[row], row, at, key);
+			else
+				place.tally = read_tally(&rows[row], at);
 			/* Given to another source meanwhile: what was read may be of both. */
 			if (rl_word_read(&rows[row].key[at]) == key)
 				rc = use(context, &place);
@@ -146,9 +176,10 @@ static bool is_of(const struct rl_source_place *place, const struct rl_source_ke
 	       !memcmp(place->addr, wanted->addr, sizeof(wanted->addr));
 }
 
-static bool row_find(const struct rl_source_table *table, __u32 row, __u64 key,
+static bool row_find(const struct rl_sources *sources, __u32 row, __u64 key,
 		     const struct rl_source_key *wanted, struct rl_source_place *out)
 {
+	const struct rl_source_table *table = &sources->table;
 	const struct rl_row *rows = table->rows.base;
 
 	for (int at = 0; at < RL_ROW; at++) {
@@ -158,7 +189,7 @@ static bool row_find(const struct rl_source_table *table, __u32 row, __u64 key,
 			continue;
 		read_name(table, key, row, at, &place);
 		place.buckets = read_buckets(&rows[row].at[at].buckets);
-		place.tally = read_tally(&rows[row], at);
+		place.tally = read_whole_tally(&sources->pending, &rows[row], row, at, key);
 		if (!is_of(&place, wanted) || rl_word_read(&rows[row].key[at]) != key)
 			continue;
 		*out = place;
@@ -168,9 +199,10 @@ static bool row_find(const struct rl_source_table *table, __u32 row, __u64 key,
 }
 
 /* Where packets look for it. */
-static bool table_find(const struct rl_source_table *table, const struct rl_meta *meta, enum rl_level level,
+static bool table_find(const struct rl_sources *sources, enum rl_level level,
 		       const struct rl_source_key *wanted, struct rl_source_place *out)
 {
+	const struct rl_meta *meta = &sources->meta;
 	const struct rl_table shape = {.seed = {meta->seed[0], meta->seed[1]}, .regions = meta->regions};
 	__u64 number = rl_table_number(&shape, wanted->family, wanted->addr);
 	__u64 key = rl_table_key(wanted->limit_id, wanted->family, number);
@@ -178,7 +210,8 @@ static bool table_find(const struct rl_source_table *table, const struct rl_meta
 	    rl_table_rows(&shape, meta->regions, rl_table_spot(level, wanted->limit_id, number));
 
 	for (int i = 0; i < 2; i++)
-		if (rows.row[i] < table->rows.entries && row_find(table, rows.row[i], key, wanted, out))
+		if (rows.row[i] < sources->table.rows.entries &&
+		    row_find(sources, rows.row[i], key, wanted, out))
 			return true;
 	return false;
 }
@@ -251,7 +284,10 @@ int rl_sources_read(struct rl_sources *sources, rl_source_use use, void *context
 	if (sources->meta.store == RL_STORE_LRU)
 		return lru_read(sources->state, use, context, err);
 	rc = table_get(sources, &table, err);
-	return rc ? rc : table_read(table, use, context);
+	if (rc)
+		return rc;
+	rl_pendings_look(&sources->pending);
+	return table_read(table, &sources->pending, use, context);
 }
 
 int rl_sources_row(struct rl_sources *sources, __u32 where, __u32 index, struct rl_row *row,
@@ -285,19 +321,35 @@ unsigned int rl_source_bits(const struct rl_limit *limit, __u8 family)
 	return limit->bits[family == 6];
 }
 
-static int own_find(const struct rl_state *state, const struct rl_limit *limit, struct rl_source_place *out,
-		    bool *found, struct rl_error *err)
+int rl_sources_own(const struct rl_sources *sources, const struct rl_limit *limit, struct rl_source *out,
+		   bool *found, struct rl_error *err)
+{
+	const struct rl_pendings *pending = &sources->pending;
+	__u64 place = RL_PLACE_OWN | limit->slot, turns = rl_pendings_turns(pending, place), now;
+
+	for (int try = 0; try < RL_PENDINGS_TRIES; try++, turns = now) {
+		if (bpf_map_lookup_elem(sources->state->map[RL_MAP_OWN], &limit->slot, out))
+			return read_failed(err, RL_MAP_OWN, errno);
+		add_pending(pending, place, limit->id, &out->tally);
+		now = rl_pendings_turns(pending, place);
+		if (now == turns)
+			break;
+	}
+	/* What was another limit's is none of this one's. */
+	*found = out->key == limit->id;
+	return 0;
+}
+
+static int own_find(const struct rl_sources *sources, const struct rl_limit *limit,
+		    struct rl_source_place *out, bool *found, struct rl_error *err)
 {
 	struct rl_source source;
+	int rc = rl_sources_own(sources, limit, &source, found, err);
 
-	if (bpf_map_lookup_elem(state->map[RL_MAP_OWN], &limit->slot, &source))
-		return read_failed(err, RL_MAP_OWN, errno);
-	/* What was another limit's is none of this one's. */
-	*found = source.key == limit->id;
-	if (*found) {
-		out->buckets = source.buckets;
-		out->tally = source.tally;
-	}
+	if (rc || !*found)
+		return rc;
+	out->buckets = source.buckets;
+	out->tally = source.tally;
 	return 0;
 }
 
@@ -326,11 +378,11 @@ int rl_sources_find(struct rl_sources *sources, const struct rl_limit *limit, co
 	memcpy(key.addr, cut.addr, sizeof(key.addr));
 	*out = place_of(&key, &(const struct rl_source){});
 	if (limit->flags & RL_LIMIT_OWN_BUCKET)
-		return own_find(sources->state, limit, out, found, err);
+		return own_find(sources, limit, out, found, err);
 	if (sources->meta.store == RL_STORE_LRU)
 		return lru_find(sources->state, &key, out, found, err);
 	rc = table_get(sources, &table, err);
 	if (!rc)
-		*found = table_find(table, &sources->meta, (enum rl_level)limit->level, &key, out);
+		*found = table_find(sources, (enum rl_level)limit->level, &key, out);
 	return rc;
 }

@@ -7,7 +7,7 @@
 #ifndef RL_USER_SOURCES_H
 #define RL_USER_SOURCES_H /* bpf/rl_sources.h has the other name */
 
-#include "mapping.h"
+#include "pending.h"
 
 /* The table, mapped. */
 struct rl_source_table {
@@ -20,6 +20,7 @@ struct rl_sources {
 	const struct rl_state *state; /* outlives it */
 	struct rl_meta meta;
 	struct rl_source_table table; /* mapped when it is first wanted */
+	struct rl_pendings pending;
 };
 
 #define RL_SOURCES __attribute__((cleanup(rl_sources_close)))
@@ -38,6 +39,10 @@ struct rl_source_place {
 
 /* What is done with each place. Other than 0 ends the reading, and is what that returns. */
 typedef int (*rl_source_use)(void *context, const struct rl_source_place *place);
+
+/* A limit's own bucket and counters; *found is false where what is there isn't this limit's. */
+int rl_sources_own(const struct rl_sources *sources, const struct rl_limit *limit, struct rl_source *out,
+		   bool *found, struct rl_error *err);
 
 /* All places of the store, in no order. Buckets stay zero: they are rl_sources_find's. */
 int rl_sources_read(struct rl_sources *sources, rl_source_use use, void *context, struct rl_error *err);

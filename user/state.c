@@ -43,6 +43,7 @@ static const char *const map_names[] = {
     [RL_MAP_ADDRESS6] = "rl_address6",
     [RL_MAP_LOCKS] = "rl_locks",
     [RL_MAP_GROUPS] = "rl_groups",
+    [RL_MAP_PENDING] = "rl_pending",
     [RL_MAP_LIMIT_COUNT] = "rl_limit_count",
     [RL_MAP_DEVICE_COUNT] = "rl_device_count",
     [RL_MAP_DEVICES] = "rl_devices",

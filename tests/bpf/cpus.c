@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
- * cpus.c - one source on several CPUs: one bucket, exact, in turn and at the same time.
+ * cpus.c - one source on several CPUs: one bucket, exact, in turn and at the same time; and its counters likewise.
  */
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 
+#include "../../user/prefix.h"
+#include "../../user/reset.h"
+#include "../../user/sources.h"
 #include "fixture.h"
+#include "native.h"
 
 #define CPUS 2
 
@@ -79,9 +83,12 @@ static void *send_all(void *argument)
 	return NULL;
 }
 
-/* Run a sender on each CPU; `clock` moves the clock on meanwhile, by that many ns at a time. Returns the ns
- * it moved. */
-static __u64 send_together(struct fixture *fx, const struct sender *pattern, __u64 clock)
+/*
+ * Run a sender on each CPU; `clock` moves the clock on meanwhile, by that many ns at a time, and something is `watched` (or
+ * NULL) each time. Returns the ns it moved.
+ */
+static __u64 send_and_watch(struct fixture *fx, const struct sender *pattern, __u64 clock,
+			    void (*watch)(void *watched), void *watched)
 {
 	struct sender senders[CPUS];
 	pthread_t threads[CPUS];
@@ -97,8 +104,11 @@ static __u64 send_together(struct fixture *fx, const struct sender *pattern, __u
 		senders[cpu].cpu = cpu;
 		cr_assert_eq(pthread_create(&threads[cpu], NULL, send_all, &senders[cpu]), 0);
 	}
-	while (clock && pthread_tryjoin_np(threads[0], NULL))
+	while (clock && pthread_tryjoin_np(threads[0], NULL)) {
 		fixture_advance(fx, clock);
+		if (watch)
+			watch(watched);
+	}
 	for (int cpu = clock ? 1 : 0; cpu < CPUS; cpu++)
 		pthread_join(threads[cpu], NULL);
 	for (int cpu = 0; cpu < CPUS; cpu++)
@@ -107,6 +117,11 @@ static __u64 send_together(struct fixture *fx, const struct sender *pattern, __u
 	fixture_account(fx, CPUS * (__u64)pattern->runs * pattern->each,
 			CPUS * (__u64)pattern->runs * pattern->each * pattern->len);
 	return fx->now - start;
+}
+
+static __u64 send_together(struct fixture *fx, const struct sender *pattern, __u64 clock)
+{
+	return send_and_watch(fx, pattern, clock, NULL, NULL);
 }
 
 /* With the clock standing still, exactly the burst passes. */
@@ -221,4 +236,114 @@ Test(cpus, new_sources_together)
 		cr_assert_eq(fixture_limit_count(&fx, &limit).dropped.packets, SOURCES);
 	}
 	fixture_close(&fx);
+}
+
+/* --- drops that CPUs count for themselves (rl_tally.h) --- */
+
+/* What is read of two sources meanwhile. */
+struct watched {
+	struct rl_sources sources;
+	struct rl_limit limit;
+	struct rl_prefix prefix[2];
+	struct rl_count found[2]; /* as dropped, last time */
+	__u64 all;		  /* packets of both, when all places were read */
+	__u64 times;
+};
+
+static int add_dropped(void *context, const struct rl_source_place *place)
+{
+	*(__u64 *)context += place->tally.dropped.packets;
+	return 0;
+}
+
+static void read_both(void *context)
+{
+	struct watched *watched = context;
+	struct rl_error err;
+	__u64 all = 0;
+
+	cr_assert_eq(rl_sources_read(&watched->sources, add_dropped, &all, &err), 0, "%s", err.text);
+	cr_assert_geq(all, watched->all, "of %llu dropped packets %llu are left", watched->all, all);
+	watched->all = all;
+	for (int i = 0; i < 2; i++) {
+		struct rl_source_place place;
+		bool found;
+
+		cr_assert_eq(rl_sources_find(&watched->sources, &watched->limit, &watched->prefix[i], &place,
+					     &found, &err),
+			     0, "%s", err.text);
+		cr_assert_geq(place.tally.dropped.packets, watched->found[i].packets);
+		cr_assert_geq(place.tally.dropped.bytes, watched->found[i].bytes);
+		watched->found[i] = place.tally.dropped;
+	}
+	watched->times++;
+}
+
+static struct rl_prefix prefix_of(const char *text)
+{
+	struct rl_prefix prefix;
+	struct rl_error err;
+
+	cr_assert_eq(rl_prefix_parse(text, &prefix, &err), 0);
+	return prefix;
+}
+
+/* Do the two sources' places share an element of each CPU? */
+static bool shares_element(const struct fixture *fx, const struct rl_limit *limit, const char *one,
+			   const char *other)
+{
+	struct rl_prefix prefix[2] = {prefix_of(one), prefix_of(other)};
+	struct rl_source source;
+	__u64 place[2];
+
+	for (int i = 0; i < 2; i++)
+		cr_assert(native_find_at(&fx->state, &fx->table, limit, prefix[i].family, prefix[i].addr,
+					 &source, &place[i]));
+	return !((place[0] ^ place[1]) & (RL_PENDINGS - 1));
+}
+
+/*
+ * Two sources that share the elements are dropped on both CPUs, while ticks pass, so that elements go back and forth between them,
+ * and somebody reads: no drop is lost or counted twice, nor is one seen that isn't any more.
+ */
+Test(cpus, drops_are_counted_once)
+{
+	enum { RUNS = 14 * 1400, EACH = 20 };
+	static uint8_t frames[RUNS][RL_FRAME_MAX];
+	struct fixture fx = fixture_open();
+	struct watched watched = {.limit = fixture_limit(&fx, "203.0.0.0/16", "1/h", "1", NULL),
+				  .prefix[0] = prefix_of("203.0.113.7")};
+	struct rl_frame_spec spec = {.src = "203.0.113.7"};
+	struct rl_error err;
+	char other[32];
+	size_t len = 0;
+
+	fixture_flood(&fx, &spec, 1);
+	for (int i = 0; i < 65536; i++) {
+		snprintf(other, sizeof(other), "203.0.%d.%d", i / 256, i % 256);
+		fixture_flood(&fx, &(struct rl_frame_spec){.src = other}, 1);
+		if (strcmp(other, spec.src) && shares_element(&fx, &watched.limit, spec.src, other))
+			break;
+	}
+	watched.prefix[1] = prefix_of(other);
+	for (int run = 0; run < RUNS; run++)
+		len = rl_frame_build(&(struct rl_frame_spec){.src = run / 7 % 2 ? other : spec.src},
+				     frames[run], RL_FRAME_MAX);
+	cr_assert_eq(rl_sources_open(&fx.state, &watched.sources, &err), 0, "%s", err.text);
+	read_both(&watched);
+	send_and_watch(
+	    &fx,
+	    &(struct sender){.frames = frames, .len = len, .runs = RUNS, .each = EACH, .one_by_one = true},
+	    US, read_both, &watched);
+	read_both(&watched);
+	cr_assert_gt(watched.times, 1000, "read %llu times", watched.times);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(watched.found[i].packets, CPUS * RUNS / 2 * EACH);
+	cr_assert_eq(watched.found[0].bytes, watched.found[0].packets * len);
+	cr_assert_eq(rl_reset_counters(&fx.state, NULL, &err), 0, "%s", err.text);
+	watched.all = 0;
+	memset(watched.found, 0, sizeof(watched.found));
+	read_both(&watched);
+	cr_assert_eq(watched.all, 0, "%llu after a reset", watched.all);
+	rl_sources_close(&watched.sources);
 }

@@ -590,8 +590,12 @@ bool fixture_source(const struct fixture *fx, const struct rl_limit *limit, cons
 {
 	struct rl_prefix prefix = parse_prefix(source);
 
-	if (limit->flags & RL_LIMIT_OWN_BUCKET)
-		return !bpf_map_lookup_elem(fx->state.map[RL_MAP_OWN], &limit->slot, out);
+	if (limit->flags & RL_LIMIT_OWN_BUCKET) {
+		if (bpf_map_lookup_elem(fx->state.map[RL_MAP_OWN], &limit->slot, out))
+			return false;
+		native_add_pending(&fx->state, RL_PLACE_OWN | limit->slot, limit->id, out);
+		return true;
+	}
 	prefix = rl_prefix_cut(prefix.family, prefix.addr, limit->bits[prefix.family == 6]);
 	if (fx->skel->rodata->rl_store_lru) {
 		struct rl_source_key key = {.limit_id = limit->id, .family = prefix.family};

@@ -10,6 +10,7 @@ static inline unsigned long long rl_now(void)
 }
 
 #include "../../bpf/rl_table.h"
+#include "../../user/pending.h"
 #include "native.h"
 
 static void read_row(const struct rl_state *state, enum rl_map map, __u32 row, void *out)
@@ -28,8 +29,20 @@ static bool same_address(const struct rl_state *state, __u8 family, __u32 row, _
 	return !memcmp(address.addr[place], addr, 16);
 }
 
-bool native_find(const struct rl_state *state, const struct rl_table *table, const struct rl_limit *limit,
-		 __u8 family, const __u8 *addr, struct rl_source *out)
+void native_add_pending(const struct rl_state *state, __u64 place, __u64 key, struct rl_source *out)
+{
+	RL_PENDINGS_AUTO struct rl_pendings pendings = {};
+	struct rl_error err;
+	struct rl_count more;
+
+	cr_assert_eq(rl_pendings_open(state, false, &pendings, &err), 0, "%s", err.text);
+	more = rl_pendings_sum(&pendings, place, key);
+	out->tally.dropped.packets += more.packets;
+	out->tally.dropped.bytes += more.bytes;
+}
+
+bool native_find_at(const struct rl_state *state, const struct rl_table *table, const struct rl_limit *limit,
+		    __u8 family, const __u8 *addr, struct rl_source *out, __u64 *at)
 {
 	__u64 number = rl_table_number(table, family, addr), key = rl_table_key(limit->id, family, number);
 	struct rl_rows rows = rl_table_rows(table, table->regions,
@@ -47,11 +60,21 @@ bool native_find(const struct rl_state *state, const struct rl_table *table, con
 			    .buckets = row.at[place].buckets,
 			    .tally = {row.at[place].passed, row.at[place].dropped, row.shadow[place]},
 			};
+			*at = rl_place_number(rows.row[i], place);
+			native_add_pending(state, *at, key, out);
 			found++;
 		}
 	}
 	cr_assert_leq(found, 1, "a source has %d buckets under one limit", found);
 	return found;
+}
+
+bool native_find(const struct rl_state *state, const struct rl_table *table, const struct rl_limit *limit,
+		 __u8 family, const __u8 *addr, struct rl_source *out)
+{
+	__u64 place;
+
+	return native_find_at(state, table, limit, family, addr, out, &place);
 }
 
 void native_twins(const struct rl_table *table, __u32 n, __u8 *six, __u8 *four)

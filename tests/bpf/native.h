@@ -13,6 +13,13 @@
 bool native_find(const struct rl_state *state, const struct rl_table *table, const struct rl_limit *limit,
 		 __u8 family, const __u8 *addr, struct rl_source *out);
 
+/* Likewise. *place: rl_place_number() */
+bool native_find_at(const struct rl_state *state, const struct rl_table *table, const struct rl_limit *limit,
+		    __u8 family, const __u8 *addr, struct rl_source *out, __u64 *place);
+
+/* Add the drops that CPUs have counted, and that aren't in the tally yet (rl_tally.h). */
+void native_add_pending(const struct rl_state *state, __u64 place, __u64 key, struct rl_source *out);
+
 /*
  * An IPv6 source and an IPv4 one that have the same two rows and, but for the family, the same key: addresses as they are sent
  * from. n: which of many such pairs.

@@ -457,6 +457,20 @@ static bool tally_check(char text[SCHEDULE_TEXT])
 	return true;
 }
 
+/* --- pending: drops that were counted for a source are brought home while its place is given away --- */
+
+static void pending_prepare(void)
+{
+	evict_prepare();
+	world_pend(0, 0, 1000);
+	world_settle(1, 2, WORLD_START, WORLD_START + 60 * WORLD_MINUTE);
+}
+
+static void pending_run(int cpu)
+{
+	world_offer(cpu ? 1 : 2, 2);
+}
+
 /* --- known: a prefix comes into the policy that holds a source which is under another --- */
 
 static void known_policy(void)
@@ -673,6 +687,8 @@ const struct scenario scenarios[] = {
      convert_check},
     {"tally", "a source's packet is counted as another's at most once, as dropped", 4, BOTH, true, 2,
      policy_slow, tally_prepare, 2, evict_run, tally_check},
+    {"pending", "nor are drops that were pending for who had its place before", 4, BOTH, true, 2, policy_slow,
+     pending_prepare, 2, pending_run, tally_check},
     {"known", "a source isn't known any more once a prefix around it came into the policy", 4, FAST, false, 2,
      known_policy, nothing, 3, known_run, known_check},
     {"handed", "nor in the place that it was just given", 4, FAST, false, 2, known_policy, handed_prepare, 3,

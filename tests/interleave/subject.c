@@ -61,6 +61,12 @@ static inline struct rl_slice *rl_slice_at(__u32 slot)
 	return &world.slice[schedule_cpu()][slot];
 }
 
+static inline struct rl_pending *rl_pending_at(__u32 index)
+{
+	(void)index;
+	return &world.pending[schedule_cpu()];
+}
+
 /* Which of the two rows; there are no others. */
 static inline int row_of(__u32 index)
 {

@@ -214,6 +214,17 @@ void world_settle(int i, int source, __u64 charged, __u64 full)
 	row->at[i % RL_ROW].buckets.known = rl_known(0, row->key[i % RL_ROW]);
 }
 
+static __u64 place_number(int i)
+{
+	return rl_place_number(world_rows[i / RL_ROW], (__u32)i % RL_ROW);
+}
+
+void world_pend(int cpu, int i, __u64 drops)
+{
+	world.pending[cpu] = (struct rl_pending){
+	    .place = place_number(i), .key = world.row[i / RL_ROW].key[i % RL_ROW], .dropped.packets = drops};
+}
+
 void world_occupy(int from)
 {
 	for (int i = from; i < 2 * RL_ROW; i++)
@@ -333,10 +344,15 @@ bool world_tally(int source, struct rl_tally *out)
 	int places, place = place_of(source, &places);
 	const struct rl_row *row = place < 0 ? NULL : &world.row[place / RL_ROW];
 
-	if (row)
-		*out = (struct rl_tally){.passed = row->at[place % RL_ROW].passed,
-					 .dropped = row->at[place % RL_ROW].dropped};
-	return row;
+	if (!row)
+		return false;
+	*out = (struct rl_tally){.passed = row->at[place % RL_ROW].passed,
+				 .dropped = row->at[place % RL_ROW].dropped};
+	for (int cpu = 0; cpu < SCHEDULE_CPUS; cpu++)
+		if (world.pending[cpu].key == row->key[place % RL_ROW] &&
+		    world.pending[cpu].place == place_number(place))
+			out->dropped.packets += world.pending[cpu].dropped.packets;
+	return true;
 }
 
 static const struct rl_limit *in_force(enum world_slot slot)
@@ -401,7 +417,8 @@ bool world_is_tally(size_t offset)
 {
 	size_t in = offset - offsetof(struct world, row);
 
-	return in < sizeof(world.row) && row_is_tally(in % sizeof(struct rl_row));
+	return (offset >= offsetof(struct world, pending) && offset < offsetof(struct world, row)) ||
+	       (in < sizeof(world.row) && row_is_tally(in % sizeof(struct rl_row)));
 }
 
 static void describe_row(size_t offset, char text[SCHEDULE_TEXT])
@@ -431,6 +448,8 @@ void world_describe(size_t offset, char text[SCHEDULE_TEXT])
 		strcpy(text, "the policy");
 	else if (offset < offsetof(struct world, own))
 		strcpy(text, "a lock");
+	else if (offset >= offsetof(struct world, pending) && offset < offsetof(struct world, row))
+		strcpy(text, "what is pending");
 	else if (offset < offsetof(struct world, row))
 		snprintf(text, SCHEDULE_TEXT, "own bucket %zu",
 			 (offset - offsetof(struct world, own)) / sizeof(struct rl_source));

@@ -41,6 +41,7 @@ struct world {
 	struct rl_kept kept[2];
 	struct rl_source own[SLOTS];
 	struct rl_slice slice[SCHEDULE_CPUS][SLOTS]; /* each CPU's */
+	struct rl_pending pending[SCHEDULE_CPUS];    /* each CPU's only one */
 	struct rl_row row[2];
 	struct rl_row_address address[2];
 };
@@ -110,6 +111,9 @@ void world_charge(struct rl_buckets *buckets, enum world_slot slot, __u64 charge
 /* Place i (0 to 15) is this source's, which is known, or with -1 somebody else's; its bucket likewise. */
 void world_settle(int i, int source, __u64 charged, __u64 full);
 
+/* On this CPU so many drops of the source at place i are pending. */
+void world_pend(int cpu, int i, __u64 drops);
+
 /* The places from this one on are taken by debtors, for longer than any run. */
 void world_occupy(int from);
 
@@ -144,7 +148,7 @@ const struct rl_buckets *world_buckets(int source, int *places);
 /* Is it a tally's word that is at this offset of the world? */
 bool world_is_tally(size_t offset);
 
-/* Its tally likewise. */
+/* Its tally likewise, with what is pending. */
 bool world_tally(int source, struct rl_tally *out);
 
 /*

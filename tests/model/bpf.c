@@ -56,6 +56,7 @@ static void size_maps(struct rl_xdp *skel)
 	bpf_map__set_max_entries(skel->maps.rl_ranges, rl_ranges_blocks(COUNTED));
 	bpf_map__set_max_entries(skel->maps.rl_locks, REGIONS + RL_GROUP_REGIONS);
 	bpf_map__set_max_entries(skel->maps.rl_limit_count, COUNTED);
+	bpf_map__set_max_entries(skel->maps.rl_pending, RL_PENDINGS * (__u32)rl_possible_cpus());
 	if (kernel.store == RL_STORE_LRU)
 		bpf_map__set_max_entries(skel->maps.rl_sources, LRU_PLACES);
 }

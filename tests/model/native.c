@@ -42,6 +42,11 @@ static inline struct rl_slice *rl_slice_at(__u32 slot)
 	return &native.slice[slot & (RL_SLICES - 1)];
 }
 
+static inline struct rl_pending *rl_pending_at(__u32 index)
+{
+	return &native.pending[index];
+}
+
 static inline struct rl_row *rl_row_at(__u32 where, __u32 index)
 {
 	if (where == RL_AT_GROUPS)
@@ -201,6 +206,7 @@ static void native_reset(struct backend *backend)
 	(void)backend;
 	memset(native.limit_count, 0, sizeof(native.limit_count));
 	memset(native.device_count, 0, sizeof(native.device_count));
+	memset(native.pending, 0, sizeof(native.pending));
 	for (int i = 0; i < ROWS * RL_ROW; i++) {
 		row = &native.rows[i / RL_ROW];
 		row->at[i % RL_ROW].passed = row->at[i % RL_ROW].dropped = row->shadow[i % RL_ROW] =
@@ -225,18 +231,30 @@ static void native_device_count(struct backend *backend, unsigned int device, st
 	*out = native.device_count[DEVICE_FIRST + device];
 }
 
+/* What the source has beside its tally. */
+static void add_pending(__u64 place, __u64 key, struct rl_tally *tally)
+{
+	const struct rl_pending *pending = &native.pending[place & (RL_PENDINGS - 1)];
+
+	if (pending->place != place || pending->key != key)
+		return;
+	tally->dropped.packets += pending->dropped.packets;
+	tally->dropped.bytes += pending->dropped.bytes;
+}
+
 static void table_tally(const struct rl_source_key *key, struct rl_tally *out)
 {
 	__u64 number = rl_table_number(&native.table, key->family, key->addr);
 	__u32 where = key->family == 4 ? RL_AT_ROWS4 : RL_AT_ROWS6, row, place;
 	struct rl_rows rows = rl_table_rows(&native.table, native.table.regions, number);
-
+	__u64 whose = rl_table_key(key->limit_id, key->family, number);
 	const struct rl_row *at;
 
-	if (!rl_rows_find(where, &rows, rl_table_key(key->limit_id, key->family, number), key, &row, &place))
+	if (!rl_rows_find(where, &rows, whose, key, &row, &place))
 		return;
 	at = &native.rows[row];
 	*out = (struct rl_tally){at->at[place].passed, at->at[place].dropped, at->shadow[place]};
+	add_pending(rl_place_number(row, place), whose, out);
 }
 
 static bool native_tally(struct backend *backend, const struct rl_target *target,
@@ -248,6 +266,7 @@ static bool native_tally(struct backend *backend, const struct rl_target *target
 	(void)backend;
 	if (!source) {
 		*out = native.own[slot].tally;
+		add_pending(RL_PLACE_OWN | slot, key.limit_id, out);
 		return true;
 	}
 	key.family = source->family;
