@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "../../bpf/rl_job.h"
+#include "ideal.h"
 #include "limits.h"
 #include "random.h"
 
@@ -20,6 +21,7 @@
 static struct {
 	__u64 now; /* ns */
 	__u32 cpus, cpu;
+	__u32 lost; /* packets that weren't given back, as another CPU had charged the bucket meanwhile */
 	bool backs; /* some packets are given back: some of what isn't given back hides what is minted */
 	struct rl_limit limit;
 	struct rl_source own;
@@ -57,32 +59,6 @@ static inline struct rl_source *rl_own_at(__u32 slot)
 #include "../../bpf/rl_tier.h"
 
 /* --- offering packets --- */
-
-/* An ideal bucket of each unit: its TAT, not cut to 64 bits. */
-struct ideal {
-	unsigned __int128 full[RL_UNITS];
-	__u32 lost; /* packets that weren't given back, as another CPU had charged the bucket meanwhile */
-};
-
-static unsigned __int128 ideal_time(const struct rl_rate *rate)
-{
-	return (unsigned __int128)world.now << rate->shift;
-}
-
-/* What it would owe with this packet. */
-static __u64 ideal_debt(const struct ideal *ideal, enum rl_unit unit, __u32 len)
-{
-	const struct rl_rate *rate = &world.limit.rate[unit];
-	unsigned __int128 t = ideal_time(rate), full = ideal->full[unit] > t ? ideal->full[unit] : t;
-
-	return (__u64)(full - t) + rl_gcra_cost(rate, unit == RL_BYTES ? len : 1);
-}
-
-static void ideal_charge(struct ideal *ideal, __u32 len)
-{
-	for (enum rl_unit unit = 0; unit < RL_UNITS; unit++)
-		ideal->full[unit] = ideal_time(&world.limit.rate[unit]) + ideal_debt(ideal, unit, len);
-}
 
 /* A packet on this CPU. */
 static enum rl_gcra_verdict offer(__u32 cpu, __u32 len)
@@ -174,15 +150,15 @@ static bool check_packet(const struct ideal *ideal, __u32 cpu, __u32 len)
 
 	for (enum rl_unit unit = 0; unit < RL_UNITS; unit++) {
 		const struct rl_rate *rate = &world.limit.rate[unit];
-		__u64 debt = ideal_debt(ideal, unit, len);
+		__u64 debt = ideal_debt(ideal, &world.limit, unit, len, world.now);
 
 		if (!rate->mult)
 			continue;
 		if (admitted)
 			cr_assert_leq(debt, rate->burst, "admitted, beyond the burst");
-		wanting = wanting || debt + held(unit) +
-					     rl_gcra_cost(rate, ideal->lost * (unit == RL_BYTES ? 1514 : 1)) >
-					 rate->burst;
+		wanting = wanting ||
+			  debt + held(unit) + rl_gcra_cost(rate, world.lost * (unit == RL_BYTES ? 1514 : 1)) >
+			      rate->burst;
 	}
 	cr_assert(admitted || wanting, "refused, and there was room");
 	return admitted;
@@ -197,13 +173,13 @@ static bool check_any(__u64 *random, struct ideal *ideal, __u32 cpu)
 	admitted = check_packet(ideal, cpu, len);
 	if (admitted && back) {
 		if (random_between(random, 0, 1)) {
-			ideal->lost++;
+			world.lost++;
 			if (check_packet(ideal, (cpu + 1) % world.cpus, len))
-				ideal_charge(ideal, len);
+				ideal_charge(ideal, &world.limit, len, world.now);
 		}
 		give_back(cpu);
 	} else if (admitted) {
-		ideal_charge(ideal, len);
+		ideal_charge(ideal, &world.limit, len, world.now);
 	}
 	return admitted;
 }
@@ -213,7 +189,7 @@ static void check_round(__u64 *random, struct ideal *ideal, __u64 *paid)
 {
 	for (enum rl_unit unit = 0; unit < RL_UNITS; unit++)
 		world.now += world.limit.rate[unit].burst >> world.limit.rate[unit].shift;
-	ideal->lost = 0;
+	world.lost = 0;
 	for (int i = 0; i < 40; i++) {
 		__u32 cpu = (__u32)random_between(random, 0, world.cpus - 1);
 
@@ -232,7 +208,7 @@ Test(slice, what_passes_is_what_an_ideal_bucket_lets_pass)
 	__u64 random = SEED, paid = 0;
 
 	for (int limit = 0; limit < LIMITS; limit++) {
-		struct ideal ideal = {.lost = 0};
+		struct ideal ideal = {.full = {0}};
 
 		begin_any(&random);
 		for (int round = 0; round < ROUNDS; round++)
