@@ -32,7 +32,6 @@ static struct {
 	struct rl_slice slice;
 	struct rl_pending pending[CPUS];
 	struct rl_limit_count count[CPUS];
-	struct rl_kept kept;
 	struct rl_row row[RL_REGION_ROWS];
 	struct rl_row_address address;
 	__u32 lock;
@@ -106,12 +105,6 @@ static inline struct rl_row_address *rl_row_address_at(__u32 index)
 {
 	(void)index;
 	return &world.address;
-}
-
-static inline struct rl_kept *rl_kept_at(__u32 index)
-{
-	(void)index;
-	return &world.kept;
 }
 
 static inline __u32 *rl_lock_at(__u32 index)
