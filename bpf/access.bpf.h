@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * access.bpf.h - the packet's way to the maps: what rl_sources.h and rl_admit.h ask their includer for.
+ * access.bpf.h - the packet's way to the maps: what rl_admit.h, and the headers that it builds upon, ask their includer for.
  */
 #ifndef ACCESS_BPF_H
 #define ACCESS_BPF_H
@@ -82,7 +82,7 @@ RL_INLINE struct rl_slice *rl_slice_at(__u32 slot)
 
 RL_INLINE struct rl_pending *rl_pending_at(__u32 index)
 {
-	index += bpf_get_smp_processor_id() * RL_PENDINGS;
+	index += bpf_get_smp_processor_id() * RL_CPU_PENDINGS;
 	return RL_LOOKUP(rl_pending, &index);
 }
 

@@ -66,8 +66,8 @@ struct {
 } rl_limits SEC(".maps");
 
 /*
- * Buckets that are a limit's own, by slot: one for all of its packets, never evicted. Written by the packet path;
- * zeroed by set-limit before a new limit takes the slot. One slot for each possible limit, so never full.
+ * Buckets that are a limit's own, by slot: one for all of its packets, never evicted. Written by the packet path; counters
+ * zeroed by reset, and all of it by set-limit before a new limit takes the slot. One slot for each possible limit, so never full.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -89,7 +89,8 @@ struct {
 } rl_slices SEC(".maps");
 
 /*
- * Store `table`: the rows of sources, IPv4's and IPv6's in the same. Written by the packet path alone; read by top and explain.
+ * Store `table`: the rows of sources, IPv4's and IPv6's in the same. Written by the packet path, counters zeroed by reset; read by
+ * top and explain.
  * Full: no place without a debt and idle for a grace time in either of a source's rows. Its packet is then treated as
  * `attach --when-full` says. Sized by attach; one row where the store is `lru`.
  */
@@ -101,7 +102,8 @@ struct {
 	__type(value, struct rl_row);
 } rl_rows SEC(".maps");
 
-/* The whole addresses of IPv6 sources, by row of rl_rows. Written by the packet path, under the region's lock. */
+/* The whole addresses of IPv6 sources, by row of rl_rows, and never full before those. Written by the packet path, under the
+ * region's lock; read by it, top and explain. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -141,8 +143,8 @@ struct {
 } rl_groups SEC(".maps");
 
 /*
- * Store `lru`: sources in the kernel's LRU hash. Written by the packet path alone; read by top. Full: the kernel
- * evicts the least recently used, a fresh bucket is a full one, so the bound holds only while the sources fit
+ * Store `lru`: sources in the kernel's LRU hash. Written by the packet path, counters zeroed by reset; read by top and explain.
+ * Full: the kernel evicts the least recently used, a fresh bucket is a full one, so the bound holds only while the sources fit
  * (attach --max-sources). One entry where the store is `table`.
  */
 struct {
@@ -153,12 +155,12 @@ struct {
 } rl_sources SEC(".maps");
 
 /*
- * Drops of sources that aren't in their tallies yet (rl_tally.h): RL_PENDINGS elements of each CPU, one behind the other. Written
- * by the packet path, and zeroed by reset; read by top and explain. Full: the drop is counted in the tally. Sized by attach.
+ * Drops of sources that aren't in their tallies yet (rl_tally.h): RL_CPU_PENDINGS elements of each CPU, one behind the other.
+ * Written by the packet path, and made nobody's by reset; read by top and explain. Full: the drop is counted in the tally. Sized by attach.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, RL_PENDINGS);
+	__uint(max_entries, RL_CPU_PENDINGS);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, __u32);
 	__type(value, struct rl_pending);

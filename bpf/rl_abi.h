@@ -386,8 +386,8 @@ struct rl_row_address {
 	__u8 addr[RL_ROW][16]; /* cut, as in struct rl_source_key; anything where the place is IPv4's */
 };
 
-#define RL_PENDINGS  64		  /* of one CPU; a power of two */
-#define RL_PLACE_OWN (1ULL << 63) /* of a limit's own bucket: the slot follows */
+#define RL_CPU_PENDINGS 64	     /* a power of two */
+#define RL_PLACE_OWN	(1ULL << 63) /* of a limit's own bucket: the slot follows */
 
 /* A place of the table, as one number. at: below RL_ROW */
 RL_INLINE __u64 rl_place_number(__u32 row, __u32 at)

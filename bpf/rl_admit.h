@@ -9,11 +9,11 @@
  *
  * A limit in shadow that wouldn't admit the packet lets it pass, and then nothing is charged at any level.
  *
- * The includer defines, besides what rl_sources.h asks for:
+ * The includer defines, besides what rl_fast.h and rl_fresh.h ask for:
  *   __u32 rl_slot_of(const struct rl_packet *)     the slot of the longest prefix that matches its source; 0: none
  *   const struct rl_device *rl_device_at(__u32 device)
  *   struct rl_source *rl_nd_at(__u32 device), const struct rl_limit *rl_nd_budget(void)
- *   struct rl_limit_count *rl_limit_count_at(__u32 slot), struct rl_device_count *rl_device_count_at(__u32 device)
+ *   struct rl_device_count *rl_device_count_at(__u32 device)
  *   struct rl_source *rl_lru_at(const struct rl_job *, const struct rl_limit *)   the source that it is held to
  */
 #ifndef RL_ADMIT_H
@@ -390,11 +390,12 @@ RL_INLINE int rl_nd_admit(const struct rl_job *job)
 RL_INLINE void rl_count_apart(const struct rl_job *job, struct rl_tally *tally, const struct rl_hold *hold,
 			      enum rl_reason reason)
 {
-	if (hold->where == RL_AT_LRU && rl_reason_drops(reason))
+	if (!rl_reason_drops(reason))
+		rl_tally_pass(job, &tally->passed, &tally->shadow, reason);
+	else if (hold->where == RL_AT_LRU)
 		rl_count_shared(&tally->dropped, 1, job->len);
 	else
-		rl_tally(job, &tally->passed, &tally->dropped, &tally->shadow, RL_PLACE_OWN | hold->index,
-			 hold->whose, reason);
+		rl_tally_drop(job, &tally->dropped, RL_PLACE_OWN | hold->index, hold->whose);
 }
 
 /* The source's own counters, beside its bucket. */

@@ -17,4 +17,11 @@ RL_INLINE void rl_count_local(struct rl_count *count, __u32 len)
 	count->bytes += len;
 }
 
+/* Counters that every CPU adds to. */
+RL_INLINE void rl_count_shared(struct rl_count *count, __u64 packets, __u64 bytes)
+{
+	__sync_fetch_and_add(&count->packets, packets);
+	__sync_fetch_and_add(&count->bytes, bytes);
+}
+
 #endif

@@ -7,13 +7,13 @@
  *   - the policy isn't asked. A place says which limit it belongs to (rl_buckets.version), and in which epoch of the policy a
  *     packet of its source was last found to be that limit's (rl_buckets.known). Which limit a source is under changes only
  *     with an epoch: who adds or removes a prefix starts one after it has done so;
- *   - nothing goes through memory: no list of what the packet is held to, one look at each of three levels, three swaps;
+ *   - no list of what the packet is held to goes through memory: one look at each of three levels, three swaps at most;
  *   - a source that is over its limit is mostly rejected by the clock of a tick ago (rl_fast_late).
  *
  * What is decided, charged and counted is what rl_admit.h would have decided, charged and counted, but that a source which is over
- * its limit may be admitted again up to a tick late.
+ * its limit may be admitted again up to a tick late, and that CPUs take ahead of tenants' and devices' buckets (rl_slice.h).
  *
- * The includer defines what rl_sources.h and rl_admit.h ask for, and __u64 rl_tick(void), which changes with every tick of the clock.
+ * The includer defines what rl_sources.h, rl_slice.h and rl_tally.h ask for.
  */
 #ifndef RL_FAST_H
 #define RL_FAST_H
@@ -28,11 +28,11 @@
 #define RL_HELD	     (-4) /* for rl_fresh_settle() */
 
 /*
- * Rejecting by a clock that lags is always within the bound. It costs nothing but a tick's delay where a burst takes several ticks
- * to fill; a tick is 10 ms at most (CONFIG_HZ is 100 to 1000).
+ * Rejecting by a clock that lags is always within the bound. It costs nothing but a tick's delay where the bucket has room, beside
+ * this packet, for what flows in meanwhile; a tick is 10 ms at most (CONFIG_HZ is 100 to 1000).
  */
-#define RL_LATE_BURST_NS 40000000
-#define RL_LATES	 32 /* packets for which the clock isn't read; so that a flood isn't a whole tick late */
+#define RL_LATE_ROOM_NS 40000000
+#define RL_LATES	32 /* packets for which the clock isn't read; so that a flood isn't a whole tick late */
 
 /*
  * The clock as this CPU read it last in the present tick, a few packets ago: reading it makes the processor wait for all that is
@@ -141,11 +141,9 @@ RL_INLINE struct rl_row *rl_fast_locate(const struct rl_packet *packet, enum rl_
 	return row;
 }
 
-/* The limit in this slot (0: none) let the packet pass, or dropped it. */
-RL_INLINE void rl_fast_count(__u32 slot, int drops, __u32 len)
+/* A limit (NULL: none) let the packet pass, or dropped it. */
+RL_INLINE void rl_fast_count(struct rl_limit_count *count, int drops, __u32 len)
 {
-	struct rl_limit_count *count = slot ? rl_limit_count_at(slot) : 0;
-
 	if (count)
 		rl_count_local(drops ? &count->dropped : &count->passed, len);
 }
@@ -207,12 +205,15 @@ RL_INLINE enum rl_reason rl_fast_reason(int verdict, __u32 refuses)
 	return refuses == 0 ? RL_DROP_SOURCE : refuses == 1 ? RL_DROP_TENANT : RL_DROP_DEVICE;
 }
 
-/* The limits' counters: each that let the packet pass, or the one that dropped it. */
-RL_INLINE void rl_fast_count_all(const struct rl_job *job, int drops, __u32 refuses)
+/* The limits' counters: each that let the packet pass, or the one that dropped it. count: that of the source's; NULL: look for it */
+RL_INLINE void rl_fast_count_all(const struct rl_job *job, struct rl_limit_count *count, int drops,
+				 __u32 refuses)
 {
-	for (__u32 i = 0; i < RL_TIERS; i++)
-		if (!drops || i == refuses)
-			rl_fast_count(job->tier[i].slot, drops, job->len);
+	if (!drops || !refuses)
+		rl_fast_count(count ?: rl_limit_count_at(job->tier[0].slot), drops, job->len);
+	for (__u32 i = 1; i < RL_TIERS; i++)
+		if (job->tier[i].slot && (!drops || i == refuses))
+			rl_fast_count(rl_limit_count_at(job->tier[i].slot), drops, job->len);
 }
 
 /* The levels above the source's, and the packet's priority. */
@@ -229,7 +230,7 @@ RL_INLINE void rl_fast_levels(struct rl_job *job, const struct rl_limit *limit, 
  * it is its neighbourhood's, which has no tally.
  */
 RL_INLINE int rl_fast_settle(struct rl_job *job, struct rl_row *row, __u32 index, __u32 at,
-			     const struct rl_limit *limit, int aggregate)
+			     const struct rl_limit *limit, struct rl_limit_count *count, int aggregate)
 {
 	struct rl_buckets *buckets = &row->at[at].buckets;
 	enum rl_gcra_verdict verdict;
@@ -246,7 +247,7 @@ RL_INLINE int rl_fast_settle(struct rl_job *job, struct rl_row *row, __u32 index
 	else if (verdict != RL_GCRA_REJECT)
 		return RL_NOT_FAST;
 	reason = rl_fast_reason(verdict, refuses);
-	rl_fast_count_all(job, rl_reason_drops(reason), refuses);
+	rl_fast_count_all(job, count, rl_reason_drops(reason), refuses);
 	if (!aggregate)
 		rl_tally_row(job, row, index, at, job->tier[0].whose, reason);
 	else if (reason == RL_PASS_LIMIT)
@@ -258,19 +259,19 @@ RL_INLINE int rl_fast_settle(struct rl_job *job, struct rl_row *row, __u32 index
 
 /*
  * Does one unit reject the packet whatever the time is between job->now, which may lag by a tick, and the present? What flows in
- * meanwhile isn't lost where the burst has room for it: it is admitted a tick late.
+ * meanwhile isn't lost where the bucket has room for it when the packet would just be admitted: it is admitted a tick late.
  */
 RL_INLINE int rl_unit_late(const struct rl_buckets *buckets, const struct rl_limit *limit,
 			   const struct rl_job *job, enum rl_unit unit)
 {
 	const struct rl_rate *rate = &limit->rate[unit];
 	__u64 word = *(const volatile __u64 *)&buckets->word[unit];
-	__u64 debt = (word & ~RL_GCRA_TAG) - rl_gcra_time(rate, job->now);
+	__u64 debt = (word & ~RL_GCRA_TAG) - rl_gcra_time(rate, job->now),
+	      most = rate->burst - rl_rate_kept(rate, job->priority), cost = rl_tier_cost(job, rate, unit);
 
-	if (!rate->mult || (word & RL_GCRA_TAG) != rl_gcra_tag(limit->gen))
+	if (!rate->mult || (word & RL_GCRA_TAG) != rl_gcra_tag(limit->gen) || cost > most)
 		return 0;
-	return (__s64)debt > 0 && rate->burst >> rate->shift >= RL_LATE_BURST_NS &&
-	       debt + rl_tier_cost(job, rate, unit) > rate->burst - rl_rate_kept(rate, job->priority);
+	return (__s64)debt > 0 && (most - cost) >> rate->shift >= RL_LATE_ROOM_NS && debt + cost > most;
 }
 
 /* Does the source's bucket reject the packet, by the clock of a tick ago? Then the clock needn't be read. */
@@ -285,6 +286,7 @@ RL_INLINE int rl_fast_late(const struct rl_job *job, const struct rl_buckets *bu
 RL_INLINE int rl_fast_judge(struct rl_job *job, enum rl_where where, __u32 device_limit)
 {
 	const struct rl_limit *limit;
+	struct rl_limit_count *count;
 	__u32 index = 0, at = 0;
 	__u64 whose = 0;
 	struct rl_row *row = rl_fast_locate(&job->packet, where, job->epoch, &index, &at, &whose);
@@ -292,6 +294,10 @@ RL_INLINE int rl_fast_judge(struct rl_job *job, enum rl_where where, __u32 devic
 	if (!row)
 		return RL_NOT_KNOWN;
 	job->tier[0].whose = whose;
+	/* Of a million limits each has counters elsewhere: so that their miss overlaps that of the limit. */
+	count = rl_limit_count_at(rl_version_slot(*(const volatile __u64 *)&row->at[at].buckets.version));
+	if (count)
+		(void)*(const volatile __u64 *)&count->passed.packets;
 	limit = rl_fast_limit(&row->at[at].buckets, whose, job->epoch);
 	if (!limit || !rl_limit_plain(limit, where == RL_AT_ROWS4 ? 4 : 6))
 		return RL_NOT_FAST;
@@ -299,12 +305,12 @@ RL_INLINE int rl_fast_judge(struct rl_job *job, enum rl_where where, __u32 devic
 	job->now = rl_lately(job);
 	if (rl_fast_late(job, &row->at[at].buckets, limit)) {
 		job->tier[0].slot = limit->slot;
-		rl_fast_count_all(job, 1, 0);
+		rl_fast_count(count, 1, job->len);
 		rl_tally_row(job, row, index, at, whose, RL_DROP_SOURCE);
 		return RL_DROP_SOURCE;
 	}
 	job->now = rl_now();
-	return rl_fast_settle(job, row, index, at, limit, 0);
+	return rl_fast_settle(job, row, index, at, limit, count, 0);
 }
 
 /*

@@ -11,7 +11,7 @@
  * What is decided, charged and counted is what rl_admit.h would have decided, charged and counted: a source has its place
  * before it is judged, and keeps it whatever the verdict is.
  *
- * The includer defines what rl_sources.h and rl_admit.h ask for, and
+ * The includer defines what rl_fast.h asks for, __u32 rl_slot_of(const struct rl_packet *) (rl_admit.h), and
  *   struct rl_kept *rl_kept_at(__u32 index)    of a row of ROWS4, ROWS6 (rl_table.h)
  */
 #ifndef RL_FRESH_H
@@ -32,7 +32,7 @@ struct rl_fresh {
 enum rl_fresh_taken {
 	RL_FRESH_TAKEN,
 	RL_FRESH_FULL, /* no place can be given away */
-	RL_FRESH_LATE, /* another CPU was faster */
+	RL_FRESH_LOST, /* another CPU was faster */
 };
 
 RL_INLINE struct rl_row *rl_fresh_row(const struct rl_fresh *fresh)
@@ -103,7 +103,7 @@ RL_INLINE enum rl_fresh_taken rl_fresh_take(struct rl_job *job, struct rl_fresh 
 
 	if (fresh->at < RL_ROW) {
 		if (*(const volatile __u64 *)&row->key[fresh->at])
-			return RL_FRESH_LATE;
+			return RL_FRESH_LOST;
 		rl_place_fill(&row->at[fresh->at].buckets, limit, job->now);
 		return RL_FRESH_TAKEN;
 	}
@@ -147,12 +147,12 @@ RL_INLINE enum rl_fresh_taken rl_fresh_give(struct rl_job *job, struct rl_fresh 
 					    const struct rl_limit *limit, __u64 whose, int split)
 {
 	__u32 *lock = rl_lock_at(fresh->rows.row[0] / RL_REGION_ROWS);
-	enum rl_fresh_taken taken = RL_FRESH_LATE;
+	enum rl_fresh_taken taken = RL_FRESH_LOST;
 
 	if (rl_fresh_full(job, fresh))
 		return RL_FRESH_FULL;
 	if (!lock || __sync_val_compare_and_swap(lock, 0, 1))
-		return RL_FRESH_LATE; /* who waits for it is rl_admit.h */
+		return RL_FRESH_LOST; /* who waits for it is rl_admit.h */
 	if (!rl_fresh_placed(fresh, whose))
 		taken = rl_fresh_take(job, fresh, limit);
 	if (taken == RL_FRESH_TAKEN)
@@ -232,7 +232,7 @@ RL_FUNCTION int rl_fresh_settle(struct rl_job *job)
 	if (!limit || !row)
 		return RL_NOT_FAST;
 	job->tier[0].whose = hold->whose;
-	return rl_fast_settle(job, row, hold->index, hold->place & (RL_ROW - 1), limit,
+	return rl_fast_settle(job, row, hold->index, hold->place & (RL_ROW - 1), limit, 0,
 			      hold->where == RL_AT_GROUPS);
 }
 

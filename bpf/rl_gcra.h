@@ -83,8 +83,8 @@ RL_INLINE __u64 rl_gcra_cost(const struct rl_rate *rate, __u64 tokens)
 
 /*
  * A debt counted at `old_mult` per token, counted at `mult`: the same number of tokens, rounded up. Exact in 64 bits by
- * parts: whole multiples of old_mult first, then the remainder as a fraction of 2^-31. Bounds: debt < 2^63; 0 < old_mult, mult < 2^54. The cut leaves the divisor at least 24 bits, so the
- * fraction is too large by at most 2^-23.
+ * parts: whole multiples of old_mult first, then the remainder as a fraction of 2^-31. Bounds: debt < 2^63; 0 < old_mult,
+ * mult < 2^54. The cut leaves the divisor at least 24 bits, so the fraction is too large by at most 2^-23.
  */
 RL_INLINE __u64 rl_gcra_convert(__u64 debt, __u64 old_mult, __u64 mult)
 {

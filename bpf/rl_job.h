@@ -9,12 +9,12 @@
 
 /* Which buckets. */
 enum rl_where {
-	RL_AT_NONE,  /* no bucket: the limit is counted, and holds nothing back */
-	RL_AT_OWN,   /* rl_own; index: the limit's slot */
-	RL_AT_LRU,   /* rl_sources, by key */
-	RL_AT_ROWS4, /* rl_rows, by the key alone; index: row */
-	RL_AT_ROWS6, /* likewise, and by the address */
-	RL_AT_GROUPS,
+	RL_AT_NONE,   /* no bucket: the limit is counted, and holds nothing back */
+	RL_AT_OWN,    /* rl_own; index: the limit's slot */
+	RL_AT_LRU,    /* rl_sources, by key */
+	RL_AT_ROWS4,  /* rl_rows, by the key alone; index: row */
+	RL_AT_ROWS6,  /* likewise, and by the address */
+	RL_AT_GROUPS, /* rl_groups, by the key alone; index: row */
 };
 
 /* One limit that the packet is held to, and where its bucket is. No pointers: they can't be kept in memory. */

@@ -14,9 +14,10 @@
  * burst when it was taken. So the packets of any window have their stretches within the window and one burst more.
  *
  * What isn't spent in time is worth nothing from then on, and the bucket has refilled by as much: nobody has to give it back.
- * What it costs: up to a thirty-second part of a burst, once, that other CPUs hold or didn't use in time. So that it is no more,
- * nothing is taken ahead of a bucket that owes more than half its burst: there each token is where it is wanted, and who is over
- * the limit gets all of its rate. Small bursts have no slices, nor have buckets with a reserve, whose tokens aren't alike.
+ * What it costs: of each slice a rest that is smaller than the packet that comes next, which takes another; and once what other
+ * CPUs hold, or didn't use in time (RL_SLICE_PARTS). Both together are up to a sixteenth of a burst, once: nothing is taken ahead of
+ * a bucket that owes more than half its burst, where each token is where it is wanted, and who is over the limit gets all of its
+ * rate. Small bursts have no slices, nor have buckets with a reserve, whose tokens aren't alike.
  *
  * The includer defines
  *   struct rl_slice *rl_slice_at(__u32 slot)    this CPU's, for the limit in this slot; several limits share one

@@ -222,11 +222,14 @@ RL_INLINE int rl_rows_take(struct rl_job *job, __u32 where, const struct rl_rows
 			   const struct rl_limit *limit, __u32 grace, __u32 *row_taken, __u32 *place)
 {
 	struct rl_row *first = rl_row_at(where, rows->row[0]), *second = rl_row_at(where, rows->row[1]);
+	__u32 vacant[2];
 	int emptier;
 
 	if (!first || !second)
 		return 0;
-	emptier = rl_row_free(second) > rl_row_free(first);
+	rl_row_vacant(first, &vacant[0]);
+	rl_row_vacant(second, &vacant[1]);
+	emptier = vacant[1] > vacant[0];
 	*row_taken = emptier ? rows->row[1] : rows->row[0];
 	*place = rl_row_take_free(job, emptier ? second : first, limit, rows->home);
 	if (*place < RL_ROW)

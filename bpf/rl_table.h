@@ -20,8 +20,9 @@
  *     key = the new owner's            by CAS, so that everything above is seen before it
  *
  * A packet that found the place before, and hasn't charged it yet, reads the key again before its own CAS (rl_bucket.h).
- * It may still be counted in the tally beside it, which is the new owner's by then: one packet of each CPU that was under
- * way, one that was charged nothing. Reading the key again there would make that rarer, and not impossible.
+ * It may still be counted in the tally beside it, which is the new owner's by then, where drops of it aren't pending elsewhere
+ * (rl_tally.h): one packet of each CPU that was under way, one that was charged nothing. Reading the key again there would make
+ * that rarer, and not impossible.
  *
  * A lock is one word, taken by CAS. Who holds it runs for about 200 ns and can't be interrupted by another packet on its
  * CPU; who doesn't get it in RL_LOCK_TRIES gives up, and its packet is dropped as contended.
@@ -343,18 +344,6 @@ RL_INLINE void rl_kept_note(struct rl_kept *kept, __u32 epoch, __u64 now, __u32 
 	}
 	left = stamp + RL_TABLE_GRACE - kept->since;
 	*(volatile __u8 *)&kept->until[place & (RL_ROW - 1)] = left < 255 ? (__u8)left : 0;
-}
-
-/* How many places of the row are free. */
-RL_FUNCTION __u32 rl_row_free(const struct rl_row *row)
-{
-	__u32 count = 0;
-
-	if (!row)
-		return 0; /* never so: said for the verifier */
-	for (__u32 i = 0; i < RL_ROW; i++)
-		count += !row->key[i];
-	return count;
 }
 
 #endif

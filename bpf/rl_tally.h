@@ -10,25 +10,22 @@
  * On two processors of an EPYC (Linux 6.18) a drop of the same source's packets takes each 1.0 times what it takes one alone; counted
  * at the place it were 1.4 to 1.7 times.
  *
- * A reader adds what is pending (user/pending.h), so nothing has to be brought home in time. What was pending for a source whose
- * place is given away is forgotten, as are the counters there. So that it isn't counted as the next one's, it is brought home
- * under the lock that places are given under; a limit's own counters are zeroed once no packet sees the limit in force.
+ * A reader adds what is pending (user/pending.h), so nothing has to be brought home in time. It sees that an element changed hands
+ * by `turns`, which is odd meanwhile: the stores are in that order, which x86 keeps; another processor would want a barrier there.
  *
- * The includer defines what rl_sources.h asks for, rl_tick(), and
- *   struct rl_pending *rl_pending_at(__u32 index)    this CPU's element, below RL_PENDINGS
+ * What was pending for a source whose place is given away is forgotten, as are the counters there, unless it gets the very place
+ * back before another source wants the element. So that it isn't counted as the next one's, it is brought home under the lock
+ * that places are given under; a limit's own counters are zeroed once no packet sees the limit in force.
+ *
+ * The includer defines what rl_sources.h asks for, and
+ *   __u64 rl_tick(void)                                changes with every tick of the clock
+ *   struct rl_pending *rl_pending_at(__u32 index)    this CPU's element, below RL_CPU_PENDINGS
  */
 #ifndef RL_TALLY_H
 #define RL_TALLY_H
 
 #include "rl_count.h"
 #include "rl_sources.h"
-
-/* A source's packets arrive on any CPU. */
-RL_INLINE void rl_count_shared(struct rl_count *count, __u64 packets, __u64 bytes)
-{
-	__sync_fetch_and_add(&count->packets, packets);
-	__sync_fetch_and_add(&count->bytes, bytes);
-}
 
 /* The lock under which the source at this place could lose it; NULL: it is a limit's own. */
 RL_INLINE __u32 *rl_pending_lock(const struct rl_pending *pending)
@@ -50,7 +47,7 @@ RL_INLINE struct rl_count *rl_pending_home(const struct rl_pending *pending, __u
 		own = rl_own_at((__u32)pending->place);
 		return own && limit && limit->id == pending->key ? &own->tally.dropped : 0;
 	}
-	row = rl_row_at(RL_AT_ROWS4, (__u32)(pending->place / RL_ROW));
+	row = rl_row_at(RL_AT_ROWS4, /* IPv6's rows are the same */ (__u32)(pending->place / RL_ROW));
 	return row && *(const volatile __u64 *)&row->key[at] == pending->key ? &row->at[at].dropped : 0;
 }
 
@@ -89,47 +86,48 @@ RL_FUNCTION int rl_pending_turn(struct rl_pending *pending, __u64 place, __u64 k
 	return turned;
 }
 
-/* May the element count for the source at this place? In one tick it is one source's. */
-RL_INLINE int rl_pending_is(struct rl_pending *pending, __u64 place, __u64 key, __u64 tick, __u32 epoch)
+/*
+ * Make the element the source's at this place, unless it has been another's in this tick, or couldn't be had in it: 1, or 0.
+ */
+RL_INLINE int rl_pending_claim(struct rl_pending *pending, __u64 place, __u64 key, __u32 epoch)
 {
-	if (pending->key == key && pending->place == place)
-		return 1;
-	return pending->tick != tick && rl_pending_turn(pending, place, key, epoch);
+	__u64 tick = rl_tick();
+	int is = pending->key == key && pending->place == place;
+
+	if (!is && pending->tick == tick)
+		return 0;
+	pending->tick = tick;
+	return is || rl_pending_turn(pending, place, key, epoch);
 }
 
 /* A packet of the source at this place was dropped. count: its own */
 RL_INLINE void rl_tally_drop(const struct rl_job *job, struct rl_count *count, __u64 place, __u64 key)
 {
-	struct rl_pending *pending = rl_pending_at(place & (RL_PENDINGS - 1));
-	__u64 tick = rl_tick();
+	struct rl_pending *pending = rl_pending_at(place & (RL_CPU_PENDINGS - 1));
 
-	if (!pending || !rl_pending_is(pending, place, key, tick, job->epoch)) {
+	if (pending && rl_pending_claim(pending, place, key, job->epoch))
+		rl_count_local(&pending->dropped, job->len);
+	else
 		rl_count_shared(count, 1, job->len);
-		return;
-	}
-	pending->tick = tick;
-	rl_count_local(&pending->dropped, job->len);
 }
 
-/* What became of a packet of the source `key`, whose counters stand beside this place. */
-RL_INLINE void rl_tally(const struct rl_job *job, struct rl_count *passed, struct rl_count *dropped,
-			struct rl_count *shadow, __u64 place, __u64 key, enum rl_reason reason)
+/* It passed, also where something in shadow would have dropped it. */
+RL_INLINE void rl_tally_pass(const struct rl_job *job, struct rl_count *passed, struct rl_count *shadow,
+			     enum rl_reason reason)
 {
-	if (rl_reason_drops(reason)) {
-		rl_tally_drop(job, dropped, place, key);
-		return;
-	}
 	rl_count_shared(passed, 1, job->len);
 	if (rl_reason_shadows(reason))
 		rl_count_shared(shadow, 1, job->len);
 }
 
-/* In the table. at: below RL_ROW */
+/* What became of a packet of the source `key`, which is in the table. at: below RL_ROW */
 RL_INLINE void rl_tally_row(const struct rl_job *job, struct rl_row *row, __u32 index, __u32 at, __u64 key,
 			    enum rl_reason reason)
 {
-	rl_tally(job, &row->at[at].passed, &row->at[at].dropped, &row->shadow[at], rl_place_number(index, at),
-		 key, reason);
+	if (rl_reason_drops(reason))
+		rl_tally_drop(job, &row->at[at].dropped, rl_place_number(index, at), key);
+	else
+		rl_tally_pass(job, &row->at[at].passed, &row->shadow[at], reason);
 }
 
 #endif

@@ -204,8 +204,8 @@ RL_INLINE void rl_own_spend(const struct rl_job *job, const struct rl_tier *tier
 }
 
 /*
- * Make of the words that the packet would leave some that take more ahead: in all units that the limit has, or there already is
- * something to be spent in them; since a packet is paid in all of them, or none.
+ * Plan to take more ahead than the packet's own cost, in each unit of which the slice has too little; in all of them or in none,
+ * since a packet is paid from the slice in all units of the limit, or in none. A single unit that isn't worth it ends it.
  */
 RL_INLINE void rl_own_reach(const struct rl_job *job, struct rl_tier *tier, const struct rl_limit *limit,
 			    const struct rl_slice *slice)
@@ -245,6 +245,7 @@ RL_INLINE void rl_own_keep(const struct rl_job *job, struct rl_tier *tier, const
 	}
 }
 
+/* Charge a tenant's or a device's level that would admit the packet: its slice, or else its bucket. */
 RL_INLINE enum rl_gcra_verdict rl_own_charge(struct rl_job *job, __u32 i)
 {
 	const struct rl_limit *limit = rl_limit_at(job->tier[i].cell);
@@ -272,6 +273,7 @@ RL_INLINE enum rl_gcra_verdict rl_own_charge(struct rl_job *job, __u32 i)
 	return verdict;
 }
 
+/* Give back what it was charged, to where it was taken from. */
 RL_INLINE void rl_own_refund(const struct rl_job *job, __u32 i)
 {
 	const struct rl_limit *limit = rl_limit_at(job->tier[i].cell);

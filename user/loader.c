@@ -172,7 +172,8 @@ static int maps_size(struct rl_xdp *skel, const struct rl_load_options *options)
 	int rc = policy_size(skel, options);
 
 	if (!rc)
-		rc = bpf_map__set_max_entries(skel->maps.rl_pending, RL_PENDINGS * (__u32)rl_possible_cpus());
+		rc = bpf_map__set_max_entries(skel->maps.rl_pending,
+					      RL_CPU_PENDINGS * (__u32)rl_possible_cpus());
 	return rc ? rc : sources_size(skel, options);
 }
 

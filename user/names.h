@@ -3,8 +3,8 @@
  * names.h - limits that are found by name and not by prefix: tenants, devices, `new`.
  *
  * A name is entered before its slot has a cell in force, and taken out after it has none any more: so it is the head's
- * store, or the epoch's (stage.h), that puts the limit in force or ends it. A name without a cell was left by an agent that was killed; it means
- * nothing, and goes when it is in the way.
+ * store, or the epoch's (stage.h), that puts the limit in force or ends it. A name without a cell was left by an agent that was
+ * killed; it means nothing, and goes when it is in the way.
  *
  * Packets find a device's limit by rl_devices[].limit and that of `new` by rl_settings.fresh. Those words follow the name.
  */

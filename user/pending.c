@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #include "pending.h"
 
+#include <sched.h>
 #include <string.h>
+
+#define TRIES 1000
 
 int rl_pendings_open(const struct rl_state *state, bool writable, struct rl_pendings *out,
 		     struct rl_error *err)
@@ -31,41 +34,66 @@ void rl_pendings_look(struct rl_pendings *pendings)
 	}
 }
 
-/* All CPUs' elements of this place: from the first, each RL_PENDINGS on. */
+/* All CPUs' elements of this place: from the first, each RL_CPU_PENDINGS on. */
 static __u32 first_of(__u64 place)
 {
-	return place & (RL_PENDINGS - 1);
+	return place & (RL_CPU_PENDINGS - 1);
 }
 
-__u64 rl_pendings_turns(const struct rl_pendings *pendings, __u64 place)
+/* False where one of them changes hands at present. */
+static bool turns_read(const struct rl_pendings *pendings, __u64 place, __u64 *out)
 {
-	__u64 sum = 0;
+	__u64 sum = 0, odd = 0;
 
 	__atomic_thread_fence(__ATOMIC_ACQUIRE); /* after what was read before, and before what follows */
-	for (__u32 i = first_of(place); i < pendings->map.entries; i += RL_PENDINGS) {
-		const __u64 *turns = &element(pendings, i)->turns;
+	for (__u32 i = first_of(place); i < pendings->map.entries; i += RL_CPU_PENDINGS) {
+		__u64 turns = rl_word_read(&element(pendings, i)->turns);
 
-		for (int try = 0; rl_word_read(turns) & 1 && try < RL_PENDINGS_TRIES; try++)
-			continue;
-		sum += rl_word_read(turns);
+		sum += turns;
+		odd |= turns & 1;
 	}
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	return sum;
+	*out = sum;
+	return !odd;
 }
 
-struct rl_count rl_pendings_sum(const struct rl_pendings *pendings, __u64 place, __u64 key)
+/* Once none of them does. */
+static void reading_start(const struct rl_pendings *pendings, struct rl_pendings_reading *reading)
 {
-	struct rl_count sum = {};
+	while (!turns_read(pendings, reading->place, &reading->turns) && reading->tries++ < TRIES)
+		sched_yield(); /* a hypervisor may have taken the processor that is at it */
+}
 
-	for (__u32 i = first_of(place); i < pendings->map.entries; i += RL_PENDINGS) {
+struct rl_pendings_reading rl_pendings_begin(const struct rl_pendings *pendings, __u64 place)
+{
+	struct rl_pendings_reading reading = {.place = place};
+
+	reading_start(pendings, &reading);
+	return reading;
+}
+
+bool rl_pendings_again(const struct rl_pendings *pendings, struct rl_pendings_reading *reading)
+{
+	__u64 turns;
+
+	if ((turns_read(pendings, reading->place, &turns) && turns == reading->turns) ||
+	    reading->tries >= TRIES)
+		return false;
+	reading->tries++;
+	reading_start(pendings, reading);
+	return true;
+}
+
+void rl_pendings_add(const struct rl_pendings *pendings, __u64 place, __u64 key, struct rl_tally *tally)
+{
+	for (__u32 i = first_of(place); i < pendings->map.entries; i += RL_CPU_PENDINGS) {
 		const struct rl_pending *pending = element(pendings, i);
 
 		if (rl_word_read(&pending->key) != key || rl_word_read(&pending->place) != place)
 			continue;
-		sum.packets += rl_word_read(&pending->dropped.packets);
-		sum.bytes += rl_word_read(&pending->dropped.bytes);
+		tally->dropped.packets += rl_word_read(&pending->dropped.packets);
+		tally->dropped.bytes += rl_word_read(&pending->dropped.bytes);
 	}
-	return sum;
 }
 
 static __u32 id_of(__u64 place, __u64 key)

@@ -196,7 +196,7 @@ static int zero_lru(const struct rl_state *state, struct chosen *chosen, struct 
 
 static int forget_pending(const struct rl_state *state, const struct chosen *chosen, struct rl_error *err)
 {
-	RL_PENDINGS_AUTO struct rl_pendings pendings = {};
+	RL_PENDINGS struct rl_pendings pendings = {};
 	int rc = rl_pendings_open(state, true, &pendings, err);
 
 	if (!rc)

@@ -90,28 +90,18 @@ static struct rl_tally read_tally(const struct rl_row *row, int at)
 	};
 }
 
-static void add_pending(const struct rl_pendings *pending, __u64 place, __u64 key, struct rl_tally *tally)
-{
-	struct rl_count more = rl_pendings_sum(pending, place, key);
-
-	tally->dropped.packets += more.packets;
-	tally->dropped.bytes += more.bytes;
-}
-
 /* With what is pending for the source `key`. */
 static struct rl_tally read_whole_tally(const struct rl_pendings *pending, const struct rl_row *row,
 					__u32 index, int at, __u64 key)
 {
-	__u64 place = rl_place_number(index, (__u32)at), turns = rl_pendings_turns(pending, place), now;
+	__u64 place = rl_place_number(index, (__u32)at);
+	struct rl_pendings_reading reading = rl_pendings_begin(pending, place);
 	struct rl_tally tally;
 
-	for (int try = 0; try < RL_PENDINGS_TRIES; try++, turns = now) {
+	do {
 		tally = read_tally(row, at);
-		add_pending(pending, place, key, &tally);
-		now = rl_pendings_turns(pending, place);
-		if (now == turns)
-			break;
-	}
+		rl_pendings_add(pending, place, key, &tally);
+	} while (rl_pendings_again(pending, &reading));
 	return tally;
 }
 
@@ -324,17 +314,14 @@ unsigned int rl_source_bits(const struct rl_limit *limit, __u8 family)
 int rl_sources_own(const struct rl_sources *sources, const struct rl_limit *limit, struct rl_source *out,
 		   bool *found, struct rl_error *err)
 {
-	const struct rl_pendings *pending = &sources->pending;
-	__u64 place = RL_PLACE_OWN | limit->slot, turns = rl_pendings_turns(pending, place), now;
+	__u64 place = RL_PLACE_OWN | limit->slot;
+	struct rl_pendings_reading reading = rl_pendings_begin(&sources->pending, place);
 
-	for (int try = 0; try < RL_PENDINGS_TRIES; try++, turns = now) {
+	do {
 		if (bpf_map_lookup_elem(sources->state->map[RL_MAP_OWN], &limit->slot, out))
 			return read_failed(err, RL_MAP_OWN, errno);
-		add_pending(pending, place, limit->id, &out->tally);
-		now = rl_pendings_turns(pending, place);
-		if (now == turns)
-			break;
-	}
+		rl_pendings_add(&sources->pending, place, limit->id, &out->tally);
+	} while (rl_pendings_again(&sources->pending, &reading));
 	/* What was another limit's is none of this one's. */
 	*found = out->key == limit->id;
 	return 0;

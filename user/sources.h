@@ -44,7 +44,7 @@ typedef int (*rl_source_use)(void *context, const struct rl_source_place *place)
 int rl_sources_own(const struct rl_sources *sources, const struct rl_limit *limit, struct rl_source *out,
 		   bool *found, struct rl_error *err);
 
-/* All places of the store, in no order. Buckets stay zero: they are rl_sources_find's. */
+/* All places of the store, in no order. Buckets are of no meaning: they are rl_sources_find's. */
 int rl_sources_read(struct rl_sources *sources, rl_source_use use, void *context, struct rl_error *err);
 
 /*

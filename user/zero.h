@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* zero.h - the counters of many slots that nobody has any more. */
+/* zero.h - the counters of many slots that nobody has any more: for room.h, before others are given them. */
 #ifndef RL_ZERO_SLOTS_H
 #define RL_ZERO_SLOTS_H
 

@@ -288,18 +288,23 @@ static struct rl_prefix prefix_of(const char *text)
 	return prefix;
 }
 
+/* The number of the place that a source has. */
+static __u64 place_of(const struct fixture *fx, const struct rl_limit *limit, const char *source)
+{
+	struct rl_prefix prefix = prefix_of(source);
+	struct rl_source ignored;
+	__u64 place;
+
+	cr_assert(
+	    native_find_at(&fx->state, &fx->table, limit, prefix.family, prefix.addr, &ignored, &place));
+	return place;
+}
+
 /* Do the two sources' places share an element of each CPU? */
 static bool shares_element(const struct fixture *fx, const struct rl_limit *limit, const char *one,
 			   const char *other)
 {
-	struct rl_prefix prefix[2] = {prefix_of(one), prefix_of(other)};
-	struct rl_source source;
-	__u64 place[2];
-
-	for (int i = 0; i < 2; i++)
-		cr_assert(native_find_at(&fx->state, &fx->table, limit, prefix[i].family, prefix[i].addr,
-					 &source, &place[i]));
-	return !((place[0] ^ place[1]) & (RL_PENDINGS - 1));
+	return !((place_of(fx, limit, one) ^ place_of(fx, limit, other)) & (RL_CPU_PENDINGS - 1));
 }
 
 /*
@@ -315,16 +320,18 @@ Test(cpus, drops_are_counted_once)
 				  .prefix[0] = prefix_of("203.0.113.7")};
 	struct rl_frame_spec spec = {.src = "203.0.113.7"};
 	struct rl_error err;
+	bool found = false;
 	char other[32];
 	size_t len = 0;
+	__u64 place;
 
 	fixture_flood(&fx, &spec, 1);
-	for (int i = 0; i < 65536; i++) {
+	for (int i = 0; i < 65536 && !found; i++) {
 		snprintf(other, sizeof(other), "203.0.%d.%d", i / 256, i % 256);
 		fixture_flood(&fx, &(struct rl_frame_spec){.src = other}, 1);
-		if (strcmp(other, spec.src) && shares_element(&fx, &watched.limit, spec.src, other))
-			break;
+		found = strcmp(other, spec.src) && shares_element(&fx, &watched.limit, spec.src, other);
 	}
+	cr_assert(found, "no source shares an element with %s", spec.src);
 	watched.prefix[1] = prefix_of(other);
 	for (int run = 0; run < RUNS; run++)
 		len = rl_frame_build(&(struct rl_frame_spec){.src = run / 7 % 2 ? other : spec.src},
@@ -340,10 +347,17 @@ Test(cpus, drops_are_counted_once)
 	for (int i = 0; i < 2; i++)
 		cr_assert_eq(watched.found[i].packets, CPUS * RUNS / 2 * EACH);
 	cr_assert_eq(watched.found[0].bytes, watched.found[0].packets * len);
+	/* Elements changed hands, and something is in one of them. */
+	place = place_of(&fx, &watched.limit, other);
+	cr_assert_gt(rl_pendings_begin(&watched.sources.pending, place).turns, 100);
+	rl_pendings_look(&watched.sources.pending);
+	cr_assert(rl_pendings_seen(&watched.sources.pending, place) ||
+		  rl_pendings_seen(&watched.sources.pending, place_of(&fx, &watched.limit, spec.src)));
 	cr_assert_eq(rl_reset_counters(&fx.state, NULL, &err), 0, "%s", err.text);
 	watched.all = 0;
 	memset(watched.found, 0, sizeof(watched.found));
 	read_both(&watched);
 	cr_assert_eq(watched.all, 0, "%llu after a reset", watched.all);
 	rl_sources_close(&watched.sources);
+	fixture_close(&fx);
 }

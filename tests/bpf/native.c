@@ -31,14 +31,11 @@ static bool same_address(const struct rl_state *state, __u8 family, __u32 row, _
 
 void native_add_pending(const struct rl_state *state, __u64 place, __u64 key, struct rl_source *out)
 {
-	RL_PENDINGS_AUTO struct rl_pendings pendings = {};
+	RL_PENDINGS struct rl_pendings pendings = {};
 	struct rl_error err;
-	struct rl_count more;
 
 	cr_assert_eq(rl_pendings_open(state, false, &pendings, &err), 0, "%s", err.text);
-	more = rl_pendings_sum(&pendings, place, key);
-	out->tally.dropped.packets += more.packets;
-	out->tally.dropped.bytes += more.bytes;
+	rl_pendings_add(&pendings, place, key, &out->tally);
 }
 
 bool native_find_at(const struct rl_state *state, const struct rl_table *table, const struct rl_limit *limit,

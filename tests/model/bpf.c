@@ -56,7 +56,7 @@ static void size_maps(struct rl_xdp *skel)
 	bpf_map__set_max_entries(skel->maps.rl_ranges, rl_ranges_blocks(COUNTED));
 	bpf_map__set_max_entries(skel->maps.rl_locks, REGIONS + RL_GROUP_REGIONS);
 	bpf_map__set_max_entries(skel->maps.rl_limit_count, COUNTED);
-	bpf_map__set_max_entries(skel->maps.rl_pending, RL_PENDINGS * (__u32)rl_possible_cpus());
+	bpf_map__set_max_entries(skel->maps.rl_pending, RL_CPU_PENDINGS * (__u32)rl_possible_cpus());
 	if (kernel.store == RL_STORE_LRU)
 		bpf_map__set_max_entries(skel->maps.rl_sources, LRU_PLACES);
 }
@@ -338,10 +338,12 @@ static const struct rl_limit *general_of(const struct rl_target *target)
 
 static bool own_tally(const struct rl_limit *limit, struct rl_tally *out)
 {
+	struct rl_error err = {0};
 	struct rl_source own;
+	bool found;
 
-	if (bpf_map_lookup_elem(kernel.state.map[RL_MAP_OWN], &limit->slot, &own))
-		fail("can't read the bucket of slot %u: %s", limit->slot, strerror(errno));
+	if (rl_sources_own(&kernel.sources, limit, &own, &found, &err))
+		fail("rl_sources_own: %s", err.text);
 	*out = own.tally;
 	return true;
 }

@@ -234,7 +234,7 @@ static void native_device_count(struct backend *backend, unsigned int device, st
 /* What the source has beside its tally. */
 static void add_pending(__u64 place, __u64 key, struct rl_tally *tally)
 {
-	const struct rl_pending *pending = &native.pending[place & (RL_PENDINGS - 1)];
+	const struct rl_pending *pending = &native.pending[place & (RL_CPU_PENDINGS - 1)];
 
 	if (pending->place != place || pending->key != key)
 		return;

@@ -65,7 +65,7 @@ struct native {
 	/* Buckets and counters. */
 	struct rl_source own[SLOTS];
 	struct rl_slice slice[RL_SLICES];
-	struct rl_pending pending[RL_PENDINGS];
+	struct rl_pending pending[RL_CPU_PENDINGS];
 	struct rl_limit_count limit_count[SLOTS];
 	struct rl_device_count device_count[RL_MAX_DEVICES];
 	struct rl_source nd[RL_MAX_DEVICES];

@@ -140,7 +140,7 @@ static __u64 pause_any(__u64 *random)
 /* The most that others may hold, or have let lapse: what rl_slice.h says it costs. */
 static __u64 held(enum rl_unit unit)
 {
-	return world.cpus > 1 ? world.limit.rate[unit].burst / 32 : 0;
+	return world.cpus > 1 ? world.limit.rate[unit].burst / 16 : 0;
 }
 
 /* A packet on this CPU, checked. Returns whether it was admitted. */
