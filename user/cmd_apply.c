@@ -2,6 +2,7 @@
 /* cmd_apply.c - apply, and what attach --policy tells of the same. */
 #include "cmd_apply.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #include "cleanup.h"
@@ -10,10 +11,11 @@
 #include "lockout.h"
 #include "view_text.h"
 
-static int check;
+static int check, empty;
 
 static const struct poptOption options[] = {
     {"check", 0, POPT_ARG_NONE, &check, 0, "tell what would be refused or changed, and change nothing", NULL},
+    {"empty", 0, POPT_ARG_NONE, &empty, 0, "a file that says no limit is meant so: delete them all", NULL},
     POPT_TABLEEND,
 };
 
@@ -29,6 +31,17 @@ static void note_of_debts(const struct rl_applied *applied)
 	    "rl-agent: note: %zu of the changed limits had a larger burst: who used that up before passes nothing for "
 	    "up to %s; `rl-agent del-limit` before setting such a limit anew forgives that\n",
 	    applied->overdrawn, rl_text_duration(applied->longest, duration));
+}
+
+int rl_cmd_apply_says(const struct rl_policy_file *file, const char *way, struct rl_error *err)
+{
+	if (file->count)
+		return 0;
+	return rl_error_set(
+	    err, RL_ERROR_USAGE, ENODATA,
+	    "%s says no limit at all, and every one that there is would be deleted: nothing was changed; "
+	    "expected lines of set-limit, allow or deny; %s",
+	    file->name, way);
 }
 
 void rl_cmd_apply_print(const char *name, enum rl_apply_how how, const struct rl_applied *applied)
@@ -74,6 +87,8 @@ static int run(int argc, const char **argv, struct rl_error *err)
 
 	if (!rc)
 		rc = rl_policy_file_open(path, &file, err);
+	if (!rc && !empty)
+		rc = rl_cmd_apply_says(&file, "`apply --empty` does it", err);
 	if (!rc)
 		rc = rl_policy_file_check(&file, err);
 	if (!rc)
@@ -97,14 +112,15 @@ static int run(int argc, const char **argv, struct rl_error *err)
 
 const struct rl_command rl_cmd_apply = {
     .name = "apply",
-    .arguments = "FILE [--check]",
+    .arguments = "FILE [--check] [--empty]",
     .summary = "Make the policy what FILE says, all of it at once",
     .help =
 	"FILE, or - for standard input, has lines of set-limit, allow and deny, written as on the command line but without\n"
 	"`rl-agent`; empty lines, and those that begin with #, are left out. `rl-agent list --policy` prints such lines.\n\n"
 	"All or nothing: the file is read and checked as a whole before anything changes, and a packet sees the old policy\n"
-	"or the new one. What the file doesn't say is deleted. A limit that is there and that the file says again keeps its\n"
-	"buckets, what they owe, and its counters; nothing is refilled. Each line states the whole limit.\n",
+	"or the new one. What the file doesn't say is deleted; a file that says no limit at all is refused, unless --empty is\n"
+	"given. A limit that is there and that the file says again keeps its buckets, what they owe, and its counters; nothing\n"
+	"is refilled. Each line states the whole limit.\n",
     .options = options,
     .run = run,
 };

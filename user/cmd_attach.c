@@ -178,6 +178,8 @@ static int request_parse(int argc, const char **argv, struct request *out, struc
 	if (!rc && policy_path)
 		rc = rl_policy_file_open(policy_path, &request.policy, err);
 	if (!rc && policy_path)
+		rc = rl_cmd_apply_says(&request.policy, "without --policy the policy stays as it is", err);
+	if (!rc && policy_path)
 		rc = rl_policy_file_check(&request.policy, err);
 	if (rc)
 		rl_policy_file_free(&request.policy);

@@ -122,6 +122,7 @@ static int use_own(void *context, __u32 limit, const void *value, int cpus)
 	    .source = owner->target.prefix,
 	    .limit = limit,
 	    .tally = source.tally,
+	    .after = rl_clock_ns() - snapshot->sources_time,
 	};
 	return 0;
 }
@@ -237,6 +238,7 @@ static int add_source(void *context, const struct rl_source_place *place)
 	    .source = rl_prefix_cut(place->family, place->addr, rl_source_bits(limit, place->family)),
 	    .limit = reading->last->limit,
 	    .tally = place->tally,
+	    .after = place->time - snapshot->sources_time,
 	};
 	return 0;
 }
@@ -293,19 +295,14 @@ static int read_sources(struct rl_sources *sources, const struct limit_index *in
 	const struct slotted slotted = {sources->state, RL_MAP_OWN, sizeof(struct rl_source), 1};
 	struct own_reading own = {.sources = sources, .snapshot = snapshot, .err = err};
 	struct reading reading = {.snapshot = snapshot, .index = index, .err = err};
-	__u64 begun = rl_clock_ns();
-	int rc;
-
-	rc = reserve_sources(snapshot, snapshot->limit_count, &reading.room, err);
+	int rc = reserve_sources(snapshot, snapshot->limit_count, &reading.room, err);
+	snapshot->sources_time = rl_clock_ns();
 	rl_pendings_look(&sources->pending);
 	if (!rc)
 		rc = read_slots(&slotted, index, snapshot, use_own, &own, err);
 	if (!rc)
 		rc = rl_sources_read(sources, add_source, &reading, err);
-	if (rc)
-		return rc;
-	snapshot->sources_time = begun + (rl_clock_ns() - begun) / 2;
-	return sort_sources(snapshot, err);
+	return rc ? rc : sort_sources(snapshot, err);
 }
 
 static int read_limits(const struct rl_state *state, struct rl_snapshot *snapshot, struct rl_error *err)

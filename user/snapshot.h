@@ -25,6 +25,7 @@ struct rl_source_stats {
 	struct rl_prefix source;
 	__u32 limit; /* index in struct rl_snapshot's limits, of a prefix's general limit */
 	struct rl_tally tally;
+	__u64 after; /* ns from sources_time on when it was read */
 };
 
 enum rl_snapshot_parts {
@@ -36,7 +37,7 @@ enum rl_snapshot_parts {
 
 struct rl_snapshot {
 	__u64 time;	    /* CLOCK_MONOTONIC, ns */
-	__u64 sources_time; /* likewise, the middle of reading the sources; 0 where they weren't read */
+	__u64 sources_time; /* likewise, when the sources were begun to be read; 0 where they weren't */
 	struct rl_meta meta;
 	struct rl_settings settings;
 	struct rl_device_stats *devices;

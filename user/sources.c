@@ -21,6 +21,8 @@ static inline __u64 rl_now(void)
 #include "../bpf/rl_table.h"
 
 #define CHUNK 16384 /* entries of one batch read: 1.7 MB of keys and values */
+#define TIMELY                                                                                               \
+	64 /* rows that are read at one time: reading a large table takes a while, the first time longer than the next */
 
 int rl_sources_open(const struct rl_state *state, struct rl_sources *out, struct rl_error *err)
 {
@@ -137,15 +139,19 @@ static int table_read(const struct rl_source_table *table, const struct rl_pendi
 {
 	const struct rl_row *rows = table->rows.base;
 	struct rl_source_place place;
+	__u64 time = 0;
 	int rc = 0;
 
 	for (__u32 row = 0; row < table->rows.entries; row++) {
+		if (row % TIMELY == 0)
+			time = rl_clock_ns();
 		for (int at = 0; at < RL_ROW && !rc; at++) {
 			__u64 key = rl_word_read(&rows[row].key[at]);
 
 			if (!key)
 				continue;
 			read_name(table, key, row, at, &place);
+			place.time = time;
 			if (rl_pendings_seen(pending, rl_place_number(row, (__u32)at)))
 				place.tally = read_whole_tally(pending, &rows[row], row, at, key);
 			else
@@ -233,25 +239,28 @@ static int lru_read(const struct rl_state *state, rl_source_use use, void *conte
 {
 	__u32 chunk = CHUNK, batch = 0, count;
 	bool first = true;
+	__u64 time;
 
 	for (;;) {
 		RL_FREE struct rl_source_key *keys = malloc(chunk * sizeof(*keys));
 		RL_FREE struct rl_source *values = malloc(chunk * sizeof(*values));
-		int rc = 0;
+		int rc = 0, used;
 
 		if (!keys || !values)
 			return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM,
 					    "out of memory while reading the sources");
 		while (!rc) {
 			count = chunk;
+			time = rl_clock_ns();
 			rc = bpf_map_lookup_batch(state->map[RL_MAP_SOURCES], first ? NULL : &batch, &batch,
 						  keys, values, &count, NULL);
 			if (rc && rc != -ENOENT)
 				break;
 			for (__u32 i = 0; i < count; i++) {
 				struct rl_source_place place = place_of(&keys[i], &values[i]);
-				int used = use(context, &place);
 
+				place.time = time;
+				used = use(context, &place);
 				if (used)
 					return used;
 			}

@@ -35,6 +35,7 @@ struct rl_source_place {
 	__u8 addr[16]; /* as in struct rl_prefix */
 	struct rl_buckets buckets;
 	struct rl_tally tally;
+	__u64 time; /* CLOCK_MONOTONIC, ns: when it was read, within a millisecond */
 };
 
 /* What is done with each place. Other than 0 ends the reading, and is what that returns. */

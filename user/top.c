@@ -156,9 +156,15 @@ static int compare_across(const struct rl_snapshot *a, const struct rl_source_st
 					 &limit_of(b, y)->limit.target.prefix);
 }
 
-/* What the source had counted in `before`; *at moves on through it. */
-static struct rl_tally tally_before(const struct rl_snapshot *before, size_t *at,
-				    const struct rl_snapshot *now, const struct rl_source_stats *source)
+static double seconds_between(__u64 before, __u64 now)
+{
+	return now > before ? (double)(now - before) / 1e9 : 0;
+}
+
+/* The source as it was in `before`, or NULL; *at moves on through it. */
+static const struct rl_source_stats *source_before(const struct rl_snapshot *before, size_t *at,
+						   const struct rl_snapshot *now,
+						   const struct rl_source_stats *source)
 {
 	int order = 1;
 
@@ -173,9 +179,9 @@ static struct rl_tally tally_before(const struct rl_snapshot *before, size_t *at
 
 		/* Under another id it is a limit made anew, with counters of its own. */
 		if (limit_of(before, past)->limit.id == limit_of(now, source)->limit.id)
-			return past->tally;
+			return past;
 	}
-	return (struct rl_tally){};
+	return NULL;
 }
 
 static void compute_sources(const struct rl_snapshot *before, const struct rl_top_query *query,
@@ -186,13 +192,15 @@ static void compute_sources(const struct rl_snapshot *before, const struct rl_to
 	for (size_t i = 0; i < top->now->source_count; i++) {
 		const struct rl_source_stats *source = &top->now->sources[i];
 		struct rl_top_source *row = &top->sources[top->matched];
-		struct rl_tally past;
+		const struct rl_source_stats *past;
 
 		if (!filter_matches(&query->filter, top->now, source))
 			continue;
-		past = tally_before(before, &at, top->now, source);
+		past = source_before(before, &at, top->now, source);
 		row->stats = source;
-		row->rates = compute_rates(past, source->tally, top->sources_seconds);
+		row->rates = compute_rates(past ? past->tally : (struct rl_tally){}, source->tally,
+					   seconds_between(before->sources_time + (past ? past->after : 0),
+							   top->now->sources_time + source->after));
 		row->rank = rank_of(query->by, &row->rates);
 		top->matched++;
 	}
@@ -247,18 +255,12 @@ static void keep_first(struct rl_top *top, size_t rows)
 	top->source_count = count;
 }
 
-static double seconds_between(__u64 before, __u64 now)
-{
-	return now > before ? (double)(now - before) / 1e9 : 0;
-}
-
 int rl_top_compute(const struct rl_snapshot *before, const struct rl_snapshot *now,
 		   const struct rl_top_query *query, struct rl_top *out)
 {
 	struct rl_top top = {.now = now};
 
 	top.seconds = seconds_between(before->time, now->time);
-	top.sources_seconds = seconds_between(before->sources_time, now->sources_time);
 	top.devices = calloc(now->device_count + 1, sizeof(*top.devices));
 	top.sources = calloc(now->source_count + 1, sizeof(*top.sources));
 	if (!top.devices || !top.sources) {

@@ -60,8 +60,7 @@ struct rl_top_source {
 /* Points into the later snapshot, which must outlive it. */
 struct rl_top {
 	const struct rl_snapshot *now;
-	double seconds;		/* between the two snapshots */
-	double sources_seconds; /* between their readings of sources: a large table takes a while to read */
+	double seconds; /* between the two snapshots */
 	struct rl_top_device *devices;
 	size_t device_count;
 	struct rl_top_source *sources;

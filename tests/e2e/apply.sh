@@ -131,13 +131,30 @@ test_the_policy_in_force_is_printed_to_be_applied_again() {
 	expect 0 agent apply - <"$E2E_TMP/printed"
 	assert_match "what is said" "$OUT" '^policy of standard input in force: 12 limits, 0 new, 0 changed, 0 deleted, 12 as they were$'
 	said <<<'# nothing'
-	agent apply "$E2E_TMP/policy"
+	expect 0 agent apply --empty "$E2E_TMP/policy"
 	assert_eq "policy" "$(policy)" '[]'
 	agent list --policy >"$E2E_TMP/empty"
 	assert_eq "lines of none" "$(wc -l <"$E2E_TMP/empty")" 0
 	expect 0 agent apply "$E2E_TMP/printed"
 	assert_eq "policy" "$(policy)" "$before"
 	expect 1 agent list --policy --json
+}
+
+# What should have written it may have failed.
+test_a_file_that_says_nothing_is_refused() {
+	local before
+	net_make
+	attach
+	agent set-limit any --rate 1kpps
+	before=$(policy)
+	said <<<'# nothing'
+	expect 1 agent apply "$E2E_TMP/policy"
+	assert_match "why, and what would do" "$ERR" 'says no limit at all.*nothing was changed.*--empty'
+	expect 1 agent apply - </dev/null
+	expect 1 agent apply --check "$E2E_TMP/policy"
+	expect 1 agent attach --policy "$E2E_TMP/policy" "$DEV"
+	assert_match "why" "$ERR" 'says no limit at all'
+	assert_eq "policy" "$(policy)" "$before"
 }
 
 test_the_readme_example_works() {
@@ -268,7 +285,7 @@ test_a_large_policy_is_applied_in_about_a_second() {
 	took "60000 again" agent apply "$E2E_TMP/policy"
 	sed '1,3000s/--rate.*--/--rate 77pps --/' "$E2E_TMP/policy" >"$E2E_TMP/changed"
 	took "3000 changed" agent apply "$E2E_TMP/changed"
-	took "all deleted" agent apply /dev/null
+	took "all deleted" agent apply --empty /dev/null
 	assert_eq "policy" "$(policy)" '[]'
 }
 
@@ -313,7 +330,7 @@ test_a_policy_larger_than_usual() {
 	assert_eq "of a prefix that went by the file" "$(limit 198.51.100.0/24 .passed.packets)" 20
 	expect 1 agent attach "$DEV" --max-limits 5
 	assert_match "another size" "$ERR" "with room for [0-9]+ limits, and can't change its size"
-	took "70000 deleted" agent apply /dev/null
+	took "70000 deleted" agent apply --empty /dev/null
 	assert_eq "policy" "$(policy)" '[]'
 	assert_all_counted
 }

@@ -74,6 +74,31 @@ Test(top, rates_are_differences_over_the_time_between)
 	cr_assert_eq(top.sources[0].rates.dropped_bits, 20 * 800);
 }
 
+/* A large table takes a while to read, and the first time longer than the next. */
+Test(top, a_source_has_a_time_of_its_own)
+{
+	struct rl_source_stats before[] = {test_source("10.0.0.1", 1, 1000, 0),
+					   test_source("10.0.0.2", 1, 1000, 0)};
+	struct rl_source_stats now[] = {test_source("10.0.0.1", 1, 1300, 0),
+					test_source("10.0.0.2", 1, 1300, 0),
+					test_source("10.0.0.3", 1, 300, 0)};
+	struct pair pair = make_pair(before, 2, now, 3);
+	double expected[] = {300 / 1.5, 300 / 3.0, 300 / 2.0};
+
+	before[0].after = SECOND;
+	now[0].after = SECOND / 2;
+	now[1].after = SECOND;
+
+	RL_TOP struct rl_top top = compute(&pair, RL_TOP_BY_PASSED, NULL, 10);
+
+	cr_assert_eq(top.source_count, 3);
+	for (size_t i = 0; i < 3; i++)
+		for (size_t k = 0; k < 3; k++)
+			if (top.sources[k].stats == &now[i])
+				cr_expect_float_eq(top.sources[k].rates.passed_pps, expected[i], 0.001,
+						   "source %zu: %f", i, top.sources[k].rates.passed_pps);
+}
+
 /* Sources are read after devices, and not always as long after. */
 Test(top, sources_have_a_time_of_their_own)
 {
