@@ -29,10 +29,12 @@
 
 /*
  * Rejecting by a clock that lags is always within the bound. It costs nothing but a tick's delay where the bucket has room, beside
- * this packet, for what flows in meanwhile; a tick is 10 ms at most (CONFIG_HZ is 100 to 1000).
+ * this packet, for what flows in meanwhile; a tick is 10 ms at most (CONFIG_HZ is 100 to 1000). And where it hasn't, but what a
+ * packet takes flows in so slowly that a tick is a thousandth of it.
  */
-#define RL_LATE_ROOM_NS 40000000
-#define RL_LATES	32 /* packets for which the clock isn't read; so that a flood isn't a whole tick late */
+#define RL_LATE_ROOM_NS	  40000000
+#define RL_LATE_PACKET_NS 10000000000ULL
+#define RL_LATES	  32 /* packets for which the clock isn't read; so that a flood isn't a whole tick late */
 
 /*
  * The clock as this CPU read it last in the present tick, a few packets ago: reading it makes the processor wait for all that is
@@ -259,7 +261,8 @@ RL_INLINE int rl_fast_settle(struct rl_job *job, struct rl_row *row, __u32 index
 
 /*
  * Does one unit reject the packet whatever the time is between job->now, which may lag by a tick, and the present? What flows in
- * meanwhile isn't lost where the bucket has room for it when the packet would just be admitted: it is admitted a tick late.
+ * meanwhile isn't lost where the bucket has room for it when the packet would just be admitted: it is admitted a tick late. What
+ * is lost otherwise is a tick's, of ten seconds' or more.
  */
 RL_INLINE int rl_unit_late(const struct rl_buckets *buckets, const struct rl_limit *limit,
 			   const struct rl_job *job, enum rl_unit unit)
@@ -271,7 +274,8 @@ RL_INLINE int rl_unit_late(const struct rl_buckets *buckets, const struct rl_lim
 
 	if (!rate->mult || (word & RL_GCRA_TAG) != rl_gcra_tag(limit->gen) || cost > most)
 		return 0;
-	return (__s64)debt > 0 && (most - cost) >> rate->shift >= RL_LATE_ROOM_NS && debt + cost > most;
+	return (__s64)debt > 0 && debt + cost > most &&
+	       ((most - cost) >> rate->shift >= RL_LATE_ROOM_NS || cost >> rate->shift >= RL_LATE_PACKET_NS);
 }
 
 /* Does the source's bucket reject the packet, by the clock of a tick ago? Then the clock needn't be read. */

@@ -224,7 +224,8 @@ static __u64 overload(__u64 *random, __u64 gap, __u64 lag)
 	return passed;
 }
 
-/* The bucket has room for what 40 ms bring, beside a packet: a flood is mostly rejected without reading the clock. */
+/* The bucket has room for what 40 ms bring, beside a packet, or a packet takes 10 s: a flood is mostly rejected without reading the
+ * clock. */
 Test(late, what_passes_is_what_an_ideal_bucket_lets_pass)
 {
 	static const struct {
@@ -239,6 +240,8 @@ Test(late, what_passes_is_what_an_ideal_bucket_lets_pass)
 	    {"1mbit", "10kb", 50000},
 	    {"1000pps 4mbit", "41p 25kb", 50000},
 	    {"7pps 1gbit", "2p 10mb", 20000},
+	    {"6/m", "1p", 50000},
+	    {"1/h", "1p", 50000},
 	};
 	__u64 random = SEED;
 
