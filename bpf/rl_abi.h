@@ -38,7 +38,7 @@
 #define RL_FUNCTION static __attribute__((noinline, unused))
 #endif
 
-#define RL_ABI_VERSION 7
+#define RL_ABI_VERSION 8
 
 /*
  * Limits: as many slots as attach made room for (rl_meta.max_limits), and twice as many cells, so that all of a full policy
@@ -335,7 +335,8 @@ RL_INLINE __u32 rl_slice_shift_of(__u32 cpus)
 
 /* What one CPU may spend of a limit's own bucket without asking (rl_slice.h). */
 struct rl_slice {
-	__u64 version;	       /* rl_bucket_version() of the limit; 0: never used */
+	__u32 id;	       /* of the limit, which no other ever has; 0: never used */
+	__u32 gen;	       /* its generation */
 	__u64 end[RL_UNITS];   /* the words that taking it left */
 	__u64 left[RL_UNITS];  /* bucket time before that, not spent yet */
 	__u64 until[RL_UNITS]; /* ns; after that all of it is worth nothing */

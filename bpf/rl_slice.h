@@ -55,7 +55,7 @@ RL_INLINE int rl_slice_has(const struct rl_slice *slice, const struct rl_rate *r
 /* Is it of this version of the limit? */
 RL_INLINE int rl_slice_of(const struct rl_slice *slice, const struct rl_limit *limit)
 {
-	return slice->version == rl_bucket_version(limit);
+	return slice->id == limit->id && slice->gen == limit->gen;
 }
 
 /*
@@ -88,7 +88,8 @@ RL_INLINE void rl_slice_keep(struct rl_slice *slice, const struct rl_limit *limi
 	const struct rl_rate *rate = &limit->rate[unit];
 
 	if (!rl_slice_of(slice, limit)) {
-		slice->version = rl_bucket_version(limit);
+		slice->id = limit->id;
+		slice->gen = limit->gen;
 		slice->left[RL_PACKETS] = slice->left[RL_BYTES] = 0;
 	}
 	slice->end[unit] = end;

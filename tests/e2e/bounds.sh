@@ -166,4 +166,31 @@ tcp_transfer() { # TERMS-OF-THE-LIMIT
 test_a_tcp_transfer_limited_in_bytes_is_counted_by_the_frame() { tcp_transfer '--rate 4mbit --burst 64kb'; }
 test_a_tcp_transfer_limited_in_packets_is_counted_by_the_frame() { tcp_transfer '--rate 300pps --burst 50'; }
 
+# What CPUs had taken ahead of a deleted tenant's bucket isn't for the tenant that has its slot now: there are as many
+# limits between the two as the low bits of a limit's id, which buckets are told apart by, have values.
+test_a_new_tenant_cannot_spend_what_was_a_deleted_ones() {
+	local cpu before passed i most
+	net_make
+	agent attach --max-sources 10k --max-limits 987 "$DEV"
+	agent set-limit tenant:acme --rate 1pps --burst 100000
+	agent set-limit 198.51.100.0/24 --rate 1mpps --burst 1000000 --tenant acme
+	for cpu in 0 1; do
+		in_tx taskset -c $cpu "$SEND" --dev gen0 --src 198.51.100.1 --rate 20000 --count 20000
+	done
+	{
+		echo "set-limit 198.51.100.0/24 --rate 1mpps --burst 1000000"
+		for i in $(seq 1 985); do echo "set-limit 10.0.$((i / 250)).$((i % 250)) --rate 10pps"; done
+	} | agent apply -
+	agent set-limit tenant:beta --rate 1000pps --burst 3000
+	agent set-limit 198.51.100.0/24 --rate 1mpps --burst 1000000 --tenant beta
+	before=$(date +%s%N)
+	for cpu in 0 1; do
+		in_tx taskset -c $cpu "$SEND" --dev gen0 --src 198.51.100.1 --rate 60000 --count 60000
+	done
+	most=$((3000 + ($(date +%s%N) - before) / 1000000 + 1))
+	passed=$(limit tenant:beta .passed.packets)
+	note "passed $passed, at most $most"
+	[ "$passed" -le "$most" ] || fail "passed $passed, at most $most"
+}
+
 e2e_main "$@"

@@ -281,7 +281,7 @@ Test(slice, what_stands_before_a_slice_stays)
 	__u64 before, word;
 
 	begin("1000pps", "20000p", 2);
-	world.slice[0] = (struct rl_slice){.version = 1, .until = {world.now + SECOND}}; /* another limit's */
+	world.slice[0] = (struct rl_slice){.id = 1, .until = {world.now + SECOND}}; /* another limit's */
 	cr_assert_eq(offer(0, 60), RL_GCRA_ADMIT);
 	give_back(0);
 	before = world.own.buckets.word[RL_PACKETS];
@@ -312,6 +312,37 @@ Test(slice, a_change_ends_it)
 	cr_expect_eq(world.job[0].tier[1].pays, 0);
 }
 
+/* The bits of a limit's id that its buckets' version has, and its slot, may be those of one that was deleted. */
+static __u32 alike(const struct rl_limit *limit)
+{
+	struct rl_limit other = *limit;
+
+	do
+		other.id++;
+	while (rl_bucket_version(&other) != rl_bucket_version(limit));
+	return other.id;
+}
+
+/* What was taken ahead of a tenant's bucket that was deleted isn't for the one that has its slot now. */
+Test(slice, what_was_a_deleted_limits_is_not_the_next_ones)
+{
+	struct rl_terms terms;
+	__u32 passed = 0;
+
+	begin("1pps", "100000p", 2);
+	for (int i = 0; i < 2; i++)
+		cr_assert_eq(offer((__u32)i, 60), RL_GCRA_ADMIT);
+	cr_assert_gt(world.slice[0].left[RL_PACKETS], 0);
+	terms = terms_completed("tenant:beta", terms_said("1000pps", "3000p"));
+	world.limit.id = alike(&world.limit);
+	world.limit.rate[RL_PACKETS] = limit_under("tenant:beta", &terms, NULL, world.now).rate[RL_PACKETS];
+	memset(&world.own, 0, sizeof(world.own));
+	world.own.key = world.limit.id;
+	for (__u32 i = 0; i < 40000; i++)
+		passed += offer(i % 2, 60) == RL_GCRA_ADMIT;
+	cr_expect_eq(passed, 3000, "%u passed", passed);
+}
+
 /* Two limits whose slots have one element in common: the second takes nothing ahead while the first one can spend it. */
 Test(slice, another_limit_is_left_its_own)
 {
@@ -327,5 +358,5 @@ Test(slice, another_limit_is_left_its_own)
 	cr_expect_eq(memcmp(&first, &world.slice[0], sizeof(first)), 0);
 	world.now = first.until[RL_PACKETS] + 1;
 	offer(0, 60);
-	cr_expect_neq(first.version, world.slice[0].version);
+	cr_expect_neq(first.id, world.slice[0].id);
 }
