@@ -139,7 +139,8 @@ RL_INLINE int rl_gcra_missed(const struct rl_limit *limit, const struct rl_bucke
  * goes on shrinking as before.
  *
  * Returns 0 and the debt; or NEWER; or REPAIR and the most that can be owed, for a bucket that missed more
- * changes than are remembered: it starts empty, and below that where an earlier burst was larger.
+ * changes than are remembered: it was empty at the last one, and below that where an earlier burst was larger, and has filled
+ * since like any other. Or a source that comes seldom would be shut out by a limit that is adjusted often.
  */
 RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, const struct rl_bucket *seen,
 			      __u64 now, __u64 *debt)
@@ -152,8 +153,6 @@ RL_FUNCTION int rl_gcra_carry(const struct rl_limit *limit, enum rl_unit unit, c
 	/* What a bucket that can't be converted owes: all that it can. */
 	*debt = rl_gcra_decay(limit->rate[unit].owed, limit->rate[unit].shift, limit->past[0].until, now) &
 		~RL_GCRA_TAG;
-	if (*debt < limit->rate[unit].burst)
-		*debt = limit->rate[unit].burst;
 	tag = seen->word & RL_GCRA_TAG;
 	if (rl_gcra_missed(limit, seen) || seen->word == RL_GCRA_FORGOTTEN)
 		return RL_GCRA_REPAIR;
@@ -214,7 +213,7 @@ RL_INLINE __u64 rl_gcra_owes(const struct rl_limit *limit, enum rl_unit unit, co
 	verdict = rl_gcra_carry(limit, unit, seen, now, &debt);
 	if (verdict == RL_GCRA_NEWER || (verdict && !rate->mult))
 		return RL_GCRA_BURST_MAX;
-	return verdict ? rl_gcra_decay(rate->owed, rate->shift, limit->past[0].until, now) : debt;
+	return debt;
 }
 
 /* As below, of a bucket whose debt is known, at `t` in its units. */

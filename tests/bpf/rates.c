@@ -368,7 +368,7 @@ Test(rates, the_same_again_is_no_change)
 	fixture_close(&fx);
 }
 
-/* A bucket that slept through more changes than are remembered starts empty, not full. */
+/* A bucket that slept through more changes than are remembered was empty at the last of them, not full. */
 Test(rates, forgotten_generations_start_empty)
 {
 	struct fixture fx = fixture_open();
@@ -392,6 +392,30 @@ Test(rates, forgotten_generations_start_empty)
 			cr_assert_leq(fixture_limit_count(&fx, &limit).passed.packets, 100);
 			fixture_unlimit(&fx, targets[i]);
 		}
+	}
+	fixture_close(&fx);
+}
+
+/* A source that seldom comes, under a limit that is adjusted again and again, owes nothing, and isn't shut out. */
+Test(rates, who_seldom_comes_isnt_shut_out_by_changes)
+{
+	struct fixture fx = fixture_open();
+
+	for (int i = 0; i < PAIRS; i++) {
+		struct rl_frame_spec spec = {.src = sources[i]};
+
+		for (int n = 0; n < 20; n++) {
+			struct rl_limit limit;
+
+			for (int change = 0; change <= RL_PAST; change++) {
+				limit = fixture_limit(&fx, targets[i],
+						      (n + change) % 2 ? "1001pps" : "1000pps", "1000", NULL);
+				fixture_advance(&fx, 60 * SEC);
+			}
+			fx.what = targets[i];
+			fixture_expect(&fx, &spec, RL_PASS_LIMIT, &limit);
+		}
+		fixture_unlimit(&fx, targets[i]);
 	}
 	fixture_close(&fx);
 }

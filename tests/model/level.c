@@ -73,7 +73,7 @@ void model_level_change(struct model_level *level, const struct rl_rate *rate, _
 	level->level = level->burst - debt;
 }
 
-/* All that can be owed: a burst, or what is left of larger ones before the last change. */
+/* All that can be owed: a burst at the last change, or what was left of larger ones then; less what flowed in since. */
 static void level_forget(struct model_level *level, const struct rl_limit *quantum,
 			 const struct rl_rate *rate, __u64 now)
 {
@@ -83,7 +83,7 @@ static void level_forget(struct model_level *level, const struct rl_limit *quant
 	level->mult = rate->mult;
 	level->shift = rate->shift;
 	level->burst = rate->burst;
-	level->level = level->burst - larger(owed / COARSE * COARSE, level->burst);
+	level->level = level->burst - larger(owed / COARSE * COARSE, 0);
 	level->at = now;
 }
 

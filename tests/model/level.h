@@ -35,7 +35,7 @@ void model_level_change(struct model_level *level, const struct rl_rate *rate, _
 
 /*
  * A packet comes by: a level of an earlier generation is of the limit's present one from now on. A level that missed more
- * than RL_PAST changes has forgotten what it owed, and owes all that can be owed.
+ * than RL_PAST changes has forgotten what it owed, and owed all that can be owed at the last one.
  */
 void model_level_touch(struct model_level *level, const struct rl_limit *quantum, enum rl_unit unit,
 		       __u64 now);

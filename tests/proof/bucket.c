@@ -250,18 +250,21 @@ void prove_carry(void)
 }
 
 /*
- * A bucket that can't be converted starts empty: it owes at least the burst, and less only as time pays that
- * back.
+ * A bucket that can't be converted owes all that could be owed at the last change, at least the burst, and less only as time has
+ * paid that back since.
  */
 void prove_repair(void)
 {
 	const struct rl_limit limit = any_accepted();
 	const struct rl_bucket seen = {.word = nondet_u64(), .gen = nondet_u32(), .stamp = nondet_u32()};
-	__u64 debt = 0;
-	int verdict = rl_gcra_carry(&limit, RL_PACKETS, &seen, nondet_u64(), &debt);
+	const struct rl_rate *rate = &limit.rate[RL_PACKETS];
+	__u64 debt = 0, now = nondet_u64();
+	int verdict = rl_gcra_carry(&limit, RL_PACKETS, &seen, now, &debt);
+	__s64 since = (__s64)(now - limit.past[0].until);
 
 	__CPROVER_assert(!verdict || verdict == RL_GCRA_REPAIR || verdict == RL_GCRA_NEWER, "one of three");
 	if (verdict == RL_GCRA_REPAIR)
-		__CPROVER_assert(debt >= limit.rate[RL_PACKETS].burst && !(debt & RL_GCRA_TAG),
-				 "it owes at least the burst");
+		__CPROVER_assert(debt == exact_decay((s128)rate->owed, rate->shift, since > 0 ? since : 0) &&
+				     !(debt & RL_GCRA_TAG),
+				 "it owes what could be owed, less what has flowed in");
 }

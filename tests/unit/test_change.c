@@ -158,8 +158,8 @@ static struct rl_limit change_times(struct rl_limit limit, int changes)
 }
 
 /*
- * A bucket that slept through changes. Up to RL_PAST of them it is converted; through more it starts empty,
- * never full, though its tag may have come round, and then it fills like any other.
+ * A bucket that slept through changes. Up to RL_PAST of them it is converted; through more it was empty at the last,
+ * never full, though its tag may have come round, and has filled since like any other.
  */
 Test(change, missed_changes)
 {
@@ -184,6 +184,26 @@ Test(change, missed_changes)
 		cr_expect_eq(flood(&source, &last, 1000, now + 4 * SECOND, 300), last.terms.burst_packets,
 			     "%d changes, then full", changes[i]);
 		cr_expect_eq(generation(&source), last.gen, "%d changes", changes[i]);
+	}
+}
+
+/* What it can have owed is paid back by time like any debt: whoever comes by after that finds a full bucket. */
+Test(change, missed_changes_and_idle)
+{
+	for (int changes = RL_PAST; changes <= 3 * RL_PAST; changes++) {
+		struct rl_limit first = limit_of("100pps 800kbit", "200 200kb");
+		struct rl_limit last = change_times(first, changes);
+		struct rl_source source = {0};
+		__u64 passed;
+
+		cr_assert_eq(flood(&source, &first, 1000, START, 200), 200);
+		passed =
+		    flood(&source, &last, 1000, START + SECOND, 300); /* it can have owed the larger burst */
+		cr_expect(passed == 99 || passed == 100, "%d changes, a second later: %llu", changes, passed);
+		source = (struct rl_source){0};
+		cr_assert_eq(flood(&source, &first, 1000, START, 200), 200);
+		cr_expect_eq(flood(&source, &last, 1000, START + 4 * SECOND, 300), last.terms.burst_packets,
+			     "%d changes, and full", changes);
 	}
 }
 
