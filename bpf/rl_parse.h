@@ -82,28 +82,22 @@ RL_INLINE enum rl_parse_result rl_parse_ipv4(const __u8 *p, const __u8 *end, str
 }
 
 /*
- * Length in bytes of the extension header at p whose type is `type`, or 0 for anything else (RFC 8200 section
- * 4; AH counts in four bytes, RFC 4302). At least eight bytes can be read at p. Mobility, HIP and shim6 share
- * the format.
+ * The extension headers that are walked, by their type: RL_EXT and the unit, in bytes, that their length field counts in; 0:
+ * any other header (RFC 8200 section 4; a fragment header has no length field, AH's counts in four bytes, RFC 4302). A table,
+ * since a verifier follows each case of a switch through all of the headers that may come behind it.
  */
-RL_INLINE __u32 rl_parse_ext_len(__u8 type, const __u8 *p)
-{
-	switch (type) {
-	case 0:	  /* hop-by-hop options */
-	case 43:  /* routing */
-	case 60:  /* destination options */
-	case 135: /* mobility */
-	case 139: /* host identity protocol */
-	case 140: /* shim6 */
-		return ((__u32)p[1] + 1) * 8;
-	case 44: /* fragment */
-		return 8;
-	case 51: /* authentication */
-		return ((__u32)p[1] + 2) * 4;
-	default:
-		return 0;
-	}
-}
+#define RL_EXT	    0x80
+#define RL_EXT_UNIT 0x0f
+static const __u8 rl_ext[256] = {
+    [0] = RL_EXT | 8,	/* hop-by-hop options */
+    [43] = RL_EXT | 8,	/* routing */
+    [44] = RL_EXT | 0,	/* fragment */
+    [51] = RL_EXT | 4,	/* authentication */
+    [60] = RL_EXT | 8,	/* destination options */
+    [135] = RL_EXT | 8, /* mobility */
+    [139] = RL_EXT | 8, /* host identity protocol */
+    [140] = RL_EXT | 8, /* shim6 */
+};
 
 RL_INLINE enum rl_parse_result rl_parse_ipv6(const __u8 *p, const __u8 *end, struct rl_packet *packet)
 {
@@ -130,17 +124,14 @@ RL_INLINE enum rl_parse_result rl_parse_ipv6(const __u8 *p, const __u8 *end, str
 	    p[1] == 0)
 		packet->flags |= RL_PACKET_ND;
 	for (int i = 0; i < RL_EXT_HEADERS; i++) {
-		__u32 len;
+		__u32 ext = rl_ext[packet->proto];
 
-		if (p + 8 > end)
-			break;
-		len = rl_parse_ext_len(packet->proto, p);
-		if (!len)
+		if (!ext || p + 8 > end)
 			break;
 		if (packet->proto == 44 && (rl_be16(p + 2) & 0xfff9)) /* an offset, or more fragments */
 			packet->flags |= RL_PACKET_FRAGMENT;
 		packet->proto = p[0];
-		p += len;
+		p += 8 + p[1] * (ext & RL_EXT_UNIT);
 		if (packet->flags & RL_PACKET_FRAGMENT)
 			break; /* what follows may belong to another fragment's headers */
 	}

@@ -31,6 +31,7 @@
 #define RL_TABLE_H
 
 #include "rl_bucket.h"
+#include "rl_bytes.h"
 #include "rl_job.h"
 
 #define RL_TABLE_GRACE	10 /* stamps, about a second each */
@@ -43,17 +44,6 @@ struct rl_rows {
 	__u32
 	    home; /* the place in either that is looked at first, and taken if it is free: mostly it is there */
 };
-
-/* The first `bits` bits of an address in network byte order; bits: 0 to 8 * size. */
-RL_INLINE void rl_address_cut(__u8 *addr, __u32 size, __u32 bits)
-{
-	for (__u32 i = 0; i < size; i++) {
-		if (i * 8 >= bits)
-			addr[i] = 0;
-		else if (bits - i * 8 < 8)
-			addr[i] &= (__u8)(0xff00 >> (bits - i * 8));
-	}
-}
 
 /* The cut address as one number: IPv4's own, and a hash of IPv6's. addr: cut, 4 or 16 bytes. */
 RL_INLINE __u64 rl_table_number(const struct rl_table *table, __u8 family, const __u8 *addr)

@@ -392,3 +392,17 @@ Test(parse, frames_are_valid)
 		}
 	}
 }
+
+Test(parse, an_address_is_cut_to_any_length)
+{
+	for (__u32 size = 4; size <= 16; size += 12)
+		for (__u32 bits = 0; bits <= 8 * size; bits++) {
+			__u8 addr[16];
+
+			memset(addr, 0xff, sizeof(addr));
+			rl_address_cut(addr, size, bits);
+			for (__u32 i = 0; i < 8 * size; i++)
+				cr_expect_eq(addr[i / 8] >> (7 - i % 8) & 1, i < bits,
+					     "bit %u of %u, cut to %u", i, 8 * size, bits);
+		}
+}
