@@ -64,17 +64,41 @@ static void claim_write(const struct rl_heads *heads, enum rl_map which, __u32 i
 		rl_word_write(rl_mapping_at(mapping(heads, which), index), word);
 }
 
+static __u32 common_divisor(__u32 a, __u32 b)
+{
+	while (b) {
+		__u32 rest = a % b;
+
+		a = b;
+		b = rest;
+	}
+	return a;
+}
+
 /*
- * Free ones, from the n-th on and around, behind the *found that *out has: those that no packet reads any more, or the others.
- * Until there are `count`.
+ * How far apart one free index of n is looked for: those in use stand together, since a policy that is applied whole takes them
+ * in a row, and are left at once by steps of the golden section. Without a divisor in common with n, so that each comes once.
  */
-static void pick(const struct rl_heads *heads, enum rl_map which, __u32 from, bool fresh, size_t count,
-		 __u32 *out, size_t *found)
+static __u32 stride(__u32 n)
+{
+	__u32 step = (__u32)((__u64)n * 0x9e3779b9 >> 32) + 1;
+
+	while (common_divisor(step, n) != 1)
+		step++;
+	return step;
+}
+
+/*
+ * Free ones, from `from` on and around by steps of `step`, behind the *found that *out has: those that no packet reads any more,
+ * or the others. Until there are `count`.
+ */
+static void pick(const struct rl_heads *heads, enum rl_map which, __u32 from, __u32 step, bool fresh,
+		 size_t count, __u32 *out, size_t *found)
 {
 	__u32 entries = rl_claims_count(heads, which), now = seconds();
 
 	for (__u32 i = 0; i + 1 < entries && *found < count; i++) {
-		__u32 index = 1 + (from + i) % (entries - 1);
+		__u32 index = 1 + (__u32)((from + (__u64)i * step) % (entries - 1));
 		struct rl_claim claim = rl_claim_read(heads, which, index);
 		bool is_fresh = claim.freed && now - claim.freed < RL_POLICY_QUARANTINE;
 
@@ -96,20 +120,26 @@ static void quarantine_end(const struct rl_heads *heads, enum rl_map which)
 	}
 }
 
-int rl_claims_find(const struct rl_heads *heads, enum rl_map which, __u32 from, size_t count, __u32 *out,
-		   size_t *found, struct rl_error *err)
+static int find(const struct rl_heads *heads, enum rl_map which, __u32 from, __u32 step, size_t count,
+		__u32 *out, size_t *found, struct rl_error *err)
 {
 	int rc = 0;
 
 	*found = 0;
-	pick(heads, which, from, false, count, out, found);
+	pick(heads, which, from, step, false, count, out, found);
 	if (*found < count) {
-		pick(heads, which, from, true, count, out, found);
+		pick(heads, which, from, step, true, count, out, found);
 		rc = rl_grace_wait(err);
 		if (!rc)
 			quarantine_end(heads, which);
 	}
 	return rc ? rc : *found < count ? -ENOSPC : 0;
+}
+
+int rl_claims_find(const struct rl_heads *heads, enum rl_map which, __u32 from, size_t count, __u32 *out,
+		   size_t *found, struct rl_error *err)
+{
+	return find(heads, which, from, 1, count, out, found, err);
 }
 
 void rl_claims_write(const struct rl_heads *heads, enum rl_map which, const __u32 *indexes, const __u32 *ids,
@@ -124,7 +154,7 @@ int rl_claim_take(const struct rl_heads *heads, enum rl_map which, __u32 id, __u
 {
 	size_t found;
 	__u32 index;
-	int rc = rl_claims_find(heads, which, from, 1, &index, &found, err);
+	int rc = find(heads, which, from, stride(rl_claims_count(heads, which) - 1), 1, &index, &found, err);
 
 	if (rc)
 		return rc;

@@ -28,7 +28,7 @@ int rl_claims_find(const struct rl_heads *heads, enum rl_map which, __u32 from, 
 void rl_claims_write(const struct rl_heads *heads, enum rl_map which, const __u32 *indexes, const __u32 *ids,
 		     size_t count);
 
-/* A free one for the limit `id`, looked for from `from` on and around. -ENOSPC without a text where all are taken. */
+/* A free one for the limit `id`, looked for from `from` on and around in wide steps. -ENOSPC without a text where all are taken. */
 int rl_claim_take(const struct rl_heads *heads, enum rl_map which, __u32 id, __u32 from, __u32 *out,
 		  struct rl_error *err);
 
