@@ -23,6 +23,7 @@ static inline __u64 rl_now(void)
 #define CHUNK 16384 /* entries of one batch read: 1.7 MB of keys and values */
 #define TIMELY                                                                                               \
 	64 /* rows that are read at one time: reading a large table takes a while, the first time longer than the next */
+#define AHEAD 16 /* rows: some 80 ns of work each, where a miss takes 100 to 400 */
 
 int rl_sources_open(const struct rl_state *state, struct rl_sources *out, struct rl_error *err)
 {
@@ -134,6 +135,16 @@ static void read_name(const struct rl_source_table *table, __u64 key, __u32 row,
 		memcpy(out->addr, &number, sizeof(number));
 }
 
+/*
+ * The keys of a row that is read soon. Rows are farther apart than the processor foresees; without this, a table that is mostly
+ * empty costs a miss a row.
+ */
+static void row_prefetch(const struct rl_source_table *table, __u32 row)
+{
+	if (row < table->rows.entries)
+		__builtin_prefetch(&((const struct rl_row *)table->rows.base)[row]);
+}
+
 static int table_read(const struct rl_source_table *table, const struct rl_pendings *pending,
 		      rl_source_use use, void *context)
 {
@@ -145,6 +156,7 @@ static int table_read(const struct rl_source_table *table, const struct rl_pendi
 	for (__u32 row = 0; row < table->rows.entries; row++) {
 		if (row % TIMELY == 0)
 			time = rl_clock_ns();
+		row_prefetch(table, row + AHEAD);
 		for (int at = 0; at < RL_ROW && !rc; at++) {
 			__u64 key = rl_word_read(&rows[row].key[at]);
 
