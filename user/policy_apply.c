@@ -104,7 +104,8 @@ static int refuse_room(const struct rl_heads *heads, const struct rl_diff *diff,
 	    err, RL_ERROR_KERNEL, ENOSPC,
 	    "%s has %zu limits, %zu of them new and %zu changed, and %zu of all fit beside those in force, which stay "
 	    "until the new ones are complete (there is room for %u, and for %u old and new versions of them): nothing "
-	    "was changed; name wider prefixes, or delete limits first",
+	    "was changed; name wider prefixes, delete limits first, or start anew with more room: `rl-agent detach --all`, "
+	    "then attach with --max-limits or with --policy",
 	    diff->name, all, diff->said.come, diff->said.changed, all > most ? all - most : 0,
 	    heads->map.entries - 1, heads->cells.entries - 1);
 }

@@ -172,10 +172,12 @@ int rl_room_slot(const struct rl_heads *heads, __u32 *id, __u32 *slot, struct rl
 	if (!rc)
 		rc = rl_claim_take(heads, RL_MAP_SLOTS, taken, taken, &at, err);
 	if (rc == -ENOSPC)
-		return rl_error_set(err, RL_ERROR_KERNEL, ENOSPC,
-				    "the policy is full: %u limits; delete some with `rl-agent del-limit`, "
-				    "or name wider prefixes",
-				    heads->map.entries - 1);
+		return rl_error_set(
+		    err, RL_ERROR_KERNEL, ENOSPC,
+		    "the policy is full: %u limits; delete some with `rl-agent del-limit`, name wider "
+		    "prefixes, or start anew with more room: `rl-agent detach --all`, then attach "
+		    "with --max-limits",
+		    heads->map.entries - 1);
 	if (rc)
 		return rc;
 	rc = slot_empty(heads, taken, at, err);

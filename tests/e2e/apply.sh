@@ -343,6 +343,7 @@ test_max_limits_is_what_there_is_room_for() {
 	agent set-limit 192.0.2.3 --rate 5pps
 	expect 2 agent set-limit 192.0.2.4 --rate 5pps
 	assert_match "full" "$ERR" 'the policy is full: 3 limits'
+	assert_match "full: way out" "$ERR" '--max-limits'
 	agent del-limit 192.0.2.2
 	expect 0 agent set-limit 192.0.2.4 --rate 5pps
 	assert_eq "policy" "$(agent list --policy | awk '{ printf "%s ", $2 }')" "192.0.2.1 192.0.2.3 192.0.2.4 "
