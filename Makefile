@@ -30,7 +30,7 @@ USER_SRC    := $(wildcard user/*.c)
 USER_OBJ    := $(USER_SRC:%.c=$(B)/%.o)
 LIB_SRC     := $(filter-out user/main.c,$(USER_SRC))
 LIB_OBJ     := $(LIB_SRC:%.c=$(B)/%.o)
-SKEL        := $(B)/rl_xdp.skel.h $(B)/rl_reset.skel.h $(B)/rl_zero.skel.h
+SKEL        := $(B)/rl_path.skel.h $(B)/rl_reset.skel.h $(B)/rl_zero.skel.h
 
 all: $(B)/rl-agent
 

@@ -59,12 +59,20 @@ RL_INLINE int rl_hold_place(const struct rl_job *job, const struct rl_hold *hold
 	return 1;
 }
 
-/* What the packet costs this limit, in bucket time. */
+/*
+ * What the packet costs this limit, in bucket time: each of those that the kernel merged into it, or bytes on the wire. At most
+ * RL_GCRA_BURST_MAX, which no burst holds.
+ */
 RL_INLINE __u64 rl_hold_cost(const struct rl_job *job, const struct rl_limit *limit, enum rl_unit unit)
 {
+	__u64 each;
+
 	if (unit == RL_BYTES)
 		return rl_bucket_cost(limit, unit, job->len);
-	return rl_bucket_cost(limit, unit, limit->level == RL_LEVEL_CLASS ? 1 : job->cost);
+	each = rl_bucket_cost(limit, unit, limit->level == RL_LEVEL_CLASS ? 1 : job->cost);
+	if (job->segments > 1 && each > RL_GCRA_BURST_MAX / job->segments)
+		return RL_GCRA_BURST_MAX;
+	return each * job->segments;
 }
 
 /* The drop's name: the level that wouldn't admit it. */
@@ -393,7 +401,7 @@ RL_INLINE void rl_count_apart(const struct rl_job *job, struct rl_tally *tally, 
 	if (!rl_reason_drops(reason))
 		rl_tally_pass(job, &tally->passed, &tally->shadow, reason);
 	else if (hold->where == RL_AT_LRU)
-		rl_count_shared(&tally->dropped, 1, job->len);
+		rl_count_shared(&tally->dropped, job->segments, job->len);
 	else
 		rl_tally_drop(job, &tally->dropped, RL_PLACE_OWN | hold->index, hold->whose);
 }
@@ -430,9 +438,9 @@ RL_FUNCTION int rl_count_hold(struct rl_job *job, __u32 i, int reason)
 	hold = &job->hold[i];
 	count = rl_limit_count_at(hold->slot);
 	if (count && !rl_reason_drops((enum rl_reason)reason))
-		rl_count_local(&count->passed, job->len);
+		rl_count_local(&count->passed, job->segments, job->len);
 	if (count && hold->shadowed && !rl_reason_drops((enum rl_reason)reason))
-		rl_count_local(&count->shadow, job->len);
+		rl_count_local(&count->shadow, job->segments, job->len);
 	rl_count_source(job, hold, (enum rl_reason)reason);
 	return 0;
 }
@@ -451,16 +459,16 @@ RL_FUNCTION int rl_count_limits(struct rl_job *job, int reason)
 	slot = drops ? job->dropper : job->new_shadowed;
 	count = slot ? rl_limit_count_at(slot) : 0;
 	if (count)
-		rl_count_local(drops ? &count->dropped : &count->shadow, job->len);
+		rl_count_local(drops ? &count->dropped : &count->shadow, job->segments, job->len);
 	return 0;
 }
 
-RL_INLINE void rl_count_device(__u32 device, enum rl_reason reason, __u32 len)
+RL_INLINE void rl_count_device(const struct rl_job *job, enum rl_reason reason)
 {
-	struct rl_device_count *count = rl_device_count_at(device);
+	struct rl_device_count *count = rl_device_count_at(job->device);
 
 	if (count && reason < RL_REASONS)
-		rl_count_local(&count->by_reason[reason], len);
+		rl_count_local(&count->by_reason[reason], job->segments, job->len);
 }
 
 /* Judge an IP packet, whatever it is, and count what limits do with it. */
@@ -485,7 +493,8 @@ RL_INLINE int rl_judge_ip(struct rl_job *job, const struct rl_device *device)
 
 	job->epoch = settings ? *(const volatile __u32 *)&settings->epoch : 0;
 	job->shadow = device && (device->flags & RL_DEVICE_SHADOW);
-	if (device && !job->shadow && !(job->packet.flags & (RL_PACKET_ND | RL_PACKET_MALFORMED)))
+	if (device && !job->shadow && job->segments == 1 &&
+	    !(job->packet.flags & (RL_PACKET_ND | RL_PACKET_MALFORMED)))
 		reason = rl_fast(job, device->limit);
 	if (device && reason == RL_NOT_KNOWN)
 		reason = rl_fresh(job, device->limit);
@@ -513,20 +522,18 @@ RL_INLINE enum rl_reason rl_judge(struct rl_job *job, const void *data, const vo
 }
 
 /*
- * Judge and count one frame. [data, data_end) starts at the Ethernet header; len is its length on the wire. *job is room,
- * of any content.
+ * Judge and count one frame, or several that the kernel merged into one. [data, data_end) starts at the Ethernet header. *job is
+ * room, of any content, but that its segments and len are set.
  */
-RL_INLINE enum rl_reason rl_handle(struct rl_job *job, const void *data, const void *data_end, __u32 device,
-				   __u32 len)
+RL_INLINE enum rl_reason rl_handle(struct rl_job *job, const void *data, const void *data_end, __u32 device)
 {
 	const struct rl_packet none = {};
 	enum rl_reason reason;
 
 	job->packet = none;
 	job->device = device;
-	job->len = len;
 	reason = rl_judge(job, data, data_end);
-	rl_count_device(device, reason, len);
+	rl_count_device(job, reason);
 	return reason;
 }
 

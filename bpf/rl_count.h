@@ -11,9 +11,9 @@
 #include "rl_abi.h"
 
 /* Counters that nobody else adds to. */
-RL_INLINE void rl_count_local(struct rl_count *count, __u32 len)
+RL_INLINE void rl_count_local(struct rl_count *count, __u32 packets, __u32 len)
 {
-	count->packets++;
+	count->packets += packets;
 	count->bytes += len;
 }
 

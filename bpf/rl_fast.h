@@ -147,7 +147,7 @@ RL_INLINE struct rl_row *rl_fast_locate(const struct rl_packet *packet, enum rl_
 RL_INLINE void rl_fast_count(struct rl_limit_count *count, int drops, __u32 len)
 {
 	if (count)
-		rl_count_local(drops ? &count->dropped : &count->passed, len);
+		rl_count_local(drops ? &count->dropped : &count->passed, 1, len);
 }
 
 /* Would all three levels admit the packet? ADMIT; REJECT, and *refuses says which; or neither: not for here. */

@@ -69,8 +69,8 @@ RL_INLINE __u64 rl_gcra_time(const struct rl_rate *rate, __u64 now)
 
 /*
  * What `tokens` cost, in units; rounded up, and at most RL_GCRA_BURST_MAX, which no burst holds. By parts, since the
- * product of the dearest packet and the slowest rate takes 71 bits. Bounds: tokens < 2^17, mult < 2^54: the whole part
- * < 2^59, the fraction's < 2^29.
+ * product of the dearest packet and the slowest rate takes 71 bits. Bounds: tokens < 2^21, mult < 2^54: the whole part
+ * < 2^63, the fraction's < 2^33.
  */
 RL_INLINE __u64 rl_gcra_cost(const struct rl_rate *rate, __u64 tokens)
 {

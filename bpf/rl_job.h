@@ -73,16 +73,17 @@ struct rl_job {
 	__u64 ticked; /* ns; what it said */
 	__u32 lates;  /* packets since then */
 	__u32 pad2;
-	__u64 now;     /* ns */
-	__u32 len;     /* bytes on the wire */
-	__u32 device;  /* slot in the per-device maps */
-	__u32 epoch;   /* of the policy that the packet sees */
-	__u32 cost;    /* tokens in a packet bucket */
-	__u16 port;    /* the service's: destination port of what comes in; 0: none */
-	__u8 kinds;    /* enum rl_kind */
-	__u8 shadow;   /* 1: the device drops nothing */
-	__u8 priority; /* enum rl_priority, below RL_PRIORITIES */
-	__u8 given;    /* 1: it is this packet that gave its source a place */
+	__u64 now;	/* ns */
+	__u32 segments; /* packets on the wire: more than one where the kernel has merged them; at least 1 */
+	__u32 len;	/* bytes on the wire, of all of them; at most RL_MERGED_BYTES */
+	__u32 device;	/* slot in the per-device maps */
+	__u32 epoch;	/* of the policy that the packet sees */
+	__u32 cost;	/* tokens in a packet bucket */
+	__u16 port;	/* the service's: destination port of what comes in; 0: none */
+	__u8 kinds;	/* enum rl_kind */
+	__u8 shadow;	/* 1: the device drops nothing */
+	__u8 priority;	/* enum rl_priority, below RL_PRIORITIES */
+	__u8 given;	/* 1: it is this packet that gave its source a place */
 	__u8 pad[2];
 	__u64 new_left; /* the word that its charge of `new` left; 0: not charged */
 	__u32 passes;	/* enum rl_reason: why it passes, if it does */

@@ -119,7 +119,7 @@ RL_FUNCTION int rl_new_settle(struct rl_job *job, int reason)
 		return 0;
 	count = rl_limit_count_at(limit->slot);
 	if (job->given && count)
-		rl_count_local(&count->passed, job->len);
+		rl_count_local(&count->passed, job->segments, job->len);
 	if (!job->given && reason != RL_DROP_FULL)
 		rl_bucket_refund(&place, limit, RL_PACKETS, rl_gcra_cost(&limit->rate[RL_PACKETS], 1),
 				 job->new_left, 0);

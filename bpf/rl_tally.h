@@ -106,18 +106,18 @@ RL_INLINE void rl_tally_drop(const struct rl_job *job, struct rl_count *count, _
 	struct rl_pending *pending = rl_pending_at(place & (RL_CPU_PENDINGS - 1));
 
 	if (pending && rl_pending_claim(pending, place, key, job->epoch))
-		rl_count_local(&pending->dropped, job->len);
+		rl_count_local(&pending->dropped, job->segments, job->len);
 	else
-		rl_count_shared(count, 1, job->len);
+		rl_count_shared(count, job->segments, job->len);
 }
 
 /* It passed, also where something in shadow would have dropped it. */
 RL_INLINE void rl_tally_pass(const struct rl_job *job, struct rl_count *passed, struct rl_count *shadow,
 			     enum rl_reason reason)
 {
-	rl_count_shared(passed, 1, job->len);
+	rl_count_shared(passed, job->segments, job->len);
 	if (rl_reason_shadows(reason))
-		rl_count_shared(shadow, 1, job->len);
+		rl_count_shared(shadow, job->segments, job->len);
 }
 
 /* What became of a packet of the source `key`, which is in the table. at: below RL_ROW */

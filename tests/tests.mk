@@ -54,7 +54,7 @@ BENCH_SRC  := $(filter-out %.bpf.c tests/bench/ranges.c,$(wildcard tests/bench/*
 BENCH_SKEL := $(patsubst tests/bench/%.bpf.c,$(B)/bench/%.skel.h,$(wildcard tests/bench/*.bpf.c))
 BENCH_OBJ  := $(BENCH_SRC:tests/bench/%.c=$(B)/bench/%.o) $(B)/tests/lib/frame.o $(LIB_OBJ)
 
-$(B)/bench/%.bpf.o: tests/bench/%.bpf.c tests/bench/traffic.h $(BPF_HEADERS) bpf/rl_xdp.bpf.c
+$(B)/bench/%.bpf.o: tests/bench/%.bpf.c tests/bench/traffic.h $(BPF_HEADERS) bpf/rl_path.bpf.c
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -c -o $@.tmp $<
 	$(Q)$(BPFTOOL) gen object $@ $@.tmp

@@ -20,14 +20,14 @@
 #include "ranges.h"
 #include "reserve.h"
 
-#include "rl_xdp.skel.h"
+#include "rl_path.skel.h"
 
-#define RL_PROGRAM_NAME "rl_xdp" /* as it is called in bpf/rl_xdp.bpf.c */
+#define RL_PROGRAM_NAME "rl_xdp" /* as it is called in bpf/rl_path.bpf.c */
 
 #define REGION_PLACES ((__u64)RL_ROW * RL_REGION_ROWS)
 
 struct rl_program {
-	struct rl_xdp *skel;
+	struct rl_path *skel;
 	struct rl_load_options options;
 };
 
@@ -71,7 +71,7 @@ void rl_loader_log(bool verbose)
 void rl_program_free(struct rl_program **program)
 {
 	if (*program)
-		rl_xdp__destroy((*program)->skel);
+		rl_path__destroy((*program)->skel);
 	free(*program);
 	*program = NULL;
 }
@@ -125,7 +125,7 @@ static __u32 limits_of(const struct rl_load_options *options)
 }
 
 /* Those of the policy. */
-static int policy_size(struct rl_xdp *skel, const struct rl_load_options *options)
+static int policy_size(struct rl_path *skel, const struct rl_load_options *options)
 {
 	__u32 limits = limits_of(options), cells = RL_CELLS(limits);
 	const struct {
@@ -150,7 +150,7 @@ static int policy_size(struct rl_xdp *skel, const struct rl_load_options *option
 }
 
 /* One that the store doesn't use keeps its one entry. */
-static int sources_size(struct rl_xdp *skel, const struct rl_load_options *options)
+static int sources_size(struct rl_path *skel, const struct rl_load_options *options)
 {
 	struct bpf_map *const by_row[] = {skel->maps.rl_rows, skel->maps.rl_address6, skel->maps.rl_kept};
 	__u32 regions = regions_of(options);
@@ -167,7 +167,7 @@ static int sources_size(struct rl_xdp *skel, const struct rl_load_options *optio
 	return rc;
 }
 
-static int maps_size(struct rl_xdp *skel, const struct rl_load_options *options)
+static int maps_size(struct rl_path *skel, const struct rl_load_options *options)
 {
 	int rc = policy_size(skel, options);
 
@@ -177,7 +177,7 @@ static int maps_size(struct rl_xdp *skel, const struct rl_load_options *options)
 	return rc ? rc : sources_size(skel, options);
 }
 
-static void variables_set(struct rl_xdp *skel, const struct rl_load_options *options)
+static void variables_set(struct rl_path *skel, const struct rl_load_options *options)
 {
 	skel->rodata->rl_device_slot = options->slot;
 	skel->rodata->rl_store_lru = options->store == RL_STORE_LRU;
@@ -188,13 +188,13 @@ static void variables_set(struct rl_xdp *skel, const struct rl_load_options *opt
 	bpf_program__set_flags(skel->progs.rl_xdp, options->frags ? BPF_F_XDP_HAS_FRAGS : 0);
 }
 
-int rl_skeleton_prepare(struct rl_xdp *skel, const struct rl_load_options *options)
+int rl_skeleton_prepare(struct rl_path *skel, const struct rl_load_options *options)
 {
 	variables_set(skel, options);
 	return maps_size(skel, options);
 }
 
-static int maps_reuse(struct rl_xdp *skel, const struct rl_state *state)
+static int maps_reuse(struct rl_path *skel, const struct rl_state *state)
 {
 	for (int i = 0; i < RL_MAPS; i++) {
 		struct bpf_map *map = bpf_object__find_map_by_name(skel->obj, rl_map_name(i));
@@ -207,7 +207,7 @@ static int maps_reuse(struct rl_xdp *skel, const struct rl_state *state)
 }
 
 /* New ones: those that take long here, the others as the program is loaded. */
-static int maps_make(struct rl_xdp *skel, const struct rl_load_options *options)
+static int maps_make(struct rl_path *skel, const struct rl_load_options *options)
 {
 	struct bpf_map *const large[] = {
 	    skel->maps.rl_rows,	  skel->maps.rl_address6, skel->maps.rl_limit_count,
@@ -256,14 +256,14 @@ int rl_program_load(const struct rl_state *state, bool fresh, const struct rl_lo
 
 	if (!program)
 		return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory");
-	program->skel = rl_xdp__open();
+	program->skel = rl_path__open();
 	if (!program->skel)
 		return load_error(-errno, options, fresh, err);
 	program->options = *options;
 	variables_set(program->skel, options);
 	rc = fresh ? maps_make(program->skel, options) : maps_reuse(program->skel, state);
 	if (!rc)
-		rc = rl_xdp__load(program->skel);
+		rc = rl_path__load(program->skel);
 	if (rc)
 		return load_error(rc, options, fresh, err);
 	*out = RL_TAKE_PTR(program);
@@ -282,7 +282,7 @@ static int map_pin(const struct rl_program *program, const struct rl_state *stat
 	return 0;
 }
 
-int rl_skeleton_settle(const struct rl_xdp *skel, const struct rl_load_options *options, __u64 cookie,
+int rl_skeleton_settle(const struct rl_path *skel, const struct rl_load_options *options, __u64 cookie,
 		       enum rl_when_full when_full)
 {
 	const struct rl_settings settings = {.when_full = when_full};

@@ -57,9 +57,9 @@ int rl_device_check_foreign(__u32 ifindex, const char *name, struct rl_error *er
  * a skeleton that was opened, made ready to be loaded over new maps; and what its state and its packets read, written once
  * it is loaded. 0 or a negative errno.
  */
-struct rl_xdp;
-int rl_skeleton_prepare(struct rl_xdp *skel, const struct rl_load_options *options);
-int rl_skeleton_settle(const struct rl_xdp *skel, const struct rl_load_options *options, __u64 cookie,
+struct rl_path;
+int rl_skeleton_prepare(struct rl_path *skel, const struct rl_load_options *options);
+int rl_skeleton_settle(const struct rl_path *skel, const struct rl_load_options *options, __u64 cookie,
 		       enum rl_when_full when_full);
 
 /* Take what libbpf says: to stderr if `verbose`, otherwise it only serves error texts. Before any use of libbpf. */

@@ -12,7 +12,7 @@
 #include "bench/bench.skel.h"
 #include "bench/gcra.skel.h"
 #include "rl_reset.skel.h"
-#include "rl_xdp.skel.h"
+#include "rl_path.skel.h"
 #include "rl_zero.skel.h"
 #include "subject.h"
 
@@ -78,7 +78,7 @@ static int add_program(const struct bpf_program *program, struct footprint_progr
 
 int footprint_programs(struct footprint_program programs[FOOTPRINT_PROGRAMS])
 {
-	struct rl_xdp *packet = rl_xdp__open_and_load();
+	struct rl_path *packet = rl_path__open_and_load();
 	struct rl_reset *reset = rl_reset__open_and_load();
 	struct rl_zero *zero = rl_zero__open_and_load();
 	struct gcra *gcra = gcra__open();
@@ -100,7 +100,7 @@ int footprint_programs(struct footprint_program programs[FOOTPRINT_PROGRAMS])
 				count += add_program(program, &programs[count]);
 		}
 	}
-	rl_xdp__destroy(packet);
+	rl_path__destroy(packet);
 	rl_reset__destroy(reset);
 	rl_zero__destroy(zero);
 	gcra__destroy(gcra);

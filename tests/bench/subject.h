@@ -13,7 +13,7 @@
 struct bpf_object;
 struct dropping;
 struct gcra;
-struct rl_xdp;
+struct rl_path;
 
 struct subject {
 	const struct subject_kind *kind;
@@ -22,7 +22,7 @@ struct subject {
 	int netns; /* where it works, with DRIVE_VETH */
 	int program; /* to be run, or attached to the device: then it drops what passes, too; -1: it works behind the XDP hook */
 	__u32 prefixes; /* that its policy has, where it took fewer than the scenario's */
-	struct rl_xdp *ours;
+	struct rl_path *ours;
 	struct dropping *dropping; /* beside ours, with DRIVE_VETH */
 	struct gcra *gcra;
 };

@@ -10,7 +10,7 @@
 #include "../../user/loader.h"
 #include "bench/dropping.skel.h"
 #include "policies.h"
-#include "rl_xdp.skel.h"
+#include "rl_path.skel.h"
 #include "subject.h"
 
 #define ROOM (1U << 20)
@@ -19,12 +19,12 @@ static int load(struct subject *subject, const struct rl_load_options *options, 
 {
 	int rc;
 
-	subject->ours = rl_xdp__open();
+	subject->ours = rl_path__open();
 	if (!subject->ours)
 		return rl_error_set(err, RL_ERROR_KERNEL, errno, "the packet program doesn't open: %s",
 				    strerror(errno));
 	rc = rl_skeleton_prepare(subject->ours, options);
-	rc = rc ?: rl_xdp__load(subject->ours);
+	rc = rc ?: rl_path__load(subject->ours);
 	rc = rc ?: rl_skeleton_settle(subject->ours, options, 0, RL_FULL_AGGREGATE);
 	if (rc)
 		return rl_error_set(err, RL_ERROR_KERNEL, -rc, "the packet program doesn't load: %s",
@@ -110,7 +110,7 @@ static int open_ours(struct subject *subject, struct rl_error *err)
 static void close_ours(struct subject *subject)
 {
 	dropping__destroy(subject->dropping);
-	rl_xdp__destroy(subject->ours);
+	rl_path__destroy(subject->ours);
 }
 
 static int dropped(const struct subject *subject, __u64 *out)

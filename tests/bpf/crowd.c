@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "native.h"
-#include "rl_xdp.skel.h"
+#include "rl_path.skel.h"
 #include "tests/bpf/many.skel.h"
 
 #define FRESH	  0x0a000000U

@@ -16,7 +16,7 @@
 #include "../../user/target.h"
 #include "../../user/units.h"
 #include "native.h"
-#include "rl_xdp.skel.h"
+#include "rl_path.skel.h"
 #include "tests/bpf/offer.skel.h"
 
 #define CPUS_MAX 256
@@ -119,7 +119,7 @@ struct fixture fixture_open_with(const struct fixture_options *options)
 	if (geteuid())
 		cr_skip_test("loading BPF programs needs root");
 	cr_assert_not_null(fx.slots);
-	fx.skel = rl_xdp__open();
+	fx.skel = rl_path__open();
 	cr_assert_not_null(fx.skel, "the skeleton doesn't open");
 	cr_assert_eq(rl_skeleton_prepare(fx.skel, &load), 0);
 	fx.skel->rodata->rl_clock_given = !options->real_clock;
@@ -130,7 +130,8 @@ struct fixture fixture_open_with(const struct fixture_options *options)
 	/* An array of 65536 per-CPU counters takes the kernel most of a second to make. */
 	if (!options->all_limits)
 		bpf_map__set_max_entries(fx.skel->maps.rl_limit_count, 4 * FIXTURE_LIMITS);
-	cr_assert_eq(rl_xdp__load(fx.skel), 0, "the program doesn't load");
+	bpf_program__set_autoload(fx.skel->progs.rl_tc, options->tc);
+	cr_assert_eq(rl_path__load(fx.skel), 0, "the program doesn't load");
 	cr_assert_eq(rl_skeleton_settle(fx.skel, &load, 0, options->when_full), 0);
 	fx.program = bpf_program__fd(fx.skel->progs.rl_xdp);
 	for (int i = 0; i < RL_MAPS; i++)
@@ -157,7 +158,7 @@ void fixture_close(struct fixture *fx)
 		cr_assert_eq(sum.bytes, slot == FIXTURE_DEVICE ? fx->sent.bytes : 0);
 	}
 	offer__destroy(fx->offer);
-	rl_xdp__destroy(fx->skel);
+	rl_path__destroy(fx->skel);
 	free(fx->slots);
 }
 

@@ -33,11 +33,11 @@
 #define MS		    1000000ULL
 #define SEC		    1000000000ULL
 
-struct rl_xdp;
+struct rl_path;
 struct offer;
 
 struct fixture {
-	struct rl_xdp *skel;
+	struct rl_path *skel;
 	struct rl_state state; /* the maps, as user/policy.h takes them */
 	struct rl_table table; /* the table's shape, for native.h */
 	struct offer *offer;   /* fixture_offer's program, loaded when it is first wanted */
@@ -57,6 +57,7 @@ struct fixture_options {
 	enum rl_store store;
 	enum rl_when_full when_full;
 	bool real_clock; /* CLOCK_MONOTONIC, and fixture_clock is of no use */
+	bool tc;	 /* the TC program is loaded, too */
 	bool all_limits; /* counters for as many as there can be, which take most of a second to make */
 };
 

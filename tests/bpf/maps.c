@@ -11,9 +11,9 @@
 
 #include "../../user/policy.h"
 #include "../../user/ranges.h"
-#include "rl_xdp.skel.h"
+#include "rl_path.skel.h"
 
-static struct rl_xdp *skel;
+static struct rl_path *skel;
 struct rl_state maps = RL_STATE_INIT;
 
 void maps_make(__u32 slots, __u32 cells)
@@ -23,7 +23,7 @@ void maps_make(__u32 slots, __u32 cells)
 
 	if (geteuid())
 		cr_skip_test("BPF maps need root");
-	skel = rl_xdp__open();
+	skel = rl_path__open();
 	cr_assert_not_null(skel);
 	bpf_program__set_autoload(skel->progs.rl_xdp, false);
 	bpf_map__set_max_entries(skel->maps.rl_ranges, rl_ranges_blocks(slots));
@@ -34,7 +34,7 @@ void maps_make(__u32 slots, __u32 cells)
 	bpf_map__set_max_entries(skel->maps.rl_slots, slots);
 	bpf_map__set_max_entries(skel->maps.rl_limits, cells);
 	bpf_map__set_max_entries(skel->maps.rl_cells, cells);
-	cr_assert_eq(rl_xdp__load(skel), 0);
+	cr_assert_eq(rl_path__load(skel), 0);
 	for (int i = 0; i < RL_MAPS; i++)
 		maps.map[i] =
 		    bpf_map__fd(bpf_object__find_map_by_name(skel->obj, rl_map_name((enum rl_map)i)));
@@ -48,7 +48,7 @@ void maps_make_few(void)
 
 void maps_end(void)
 {
-	rl_xdp__destroy(skel);
+	rl_path__destroy(skel);
 	skel = NULL;
 }
 

@@ -12,7 +12,7 @@
 
 #include "../../bpf/rl_abi.h"
 #include "rl_reset.skel.h"
-#include "rl_xdp.skel.h"
+#include "rl_path.skel.h"
 #include "rl_zero.skel.h"
 
 /* Measured with clang 14 on this kernel, 2026-12-01. `scripts/bench` prints them for any. */
@@ -24,6 +24,7 @@ static const struct size {
 	__u32 xlated;	/* bytes, as the verifier leaves it */
 } measured[] = {
     {"rl_xdp", 148967, 127216},
+    {"rl_tc", 148000, 126000},
     {"rl_reset", 384, 1000},
     {"rl_zero", 42, 488},
 };
@@ -57,20 +58,22 @@ static void check(const struct size *size, int fd)
 
 Test(size, no_program_has_grown_by_a_fifth)
 {
-	struct rl_xdp *packet;
+	struct rl_path *packet;
 	struct rl_reset *reset;
 	struct rl_zero *zero;
 
 	if (geteuid())
 		cr_skip_test("loading BPF programs needs root");
-	packet = rl_xdp__open_and_load();
+	packet = rl_path__open();
+	cr_assert(packet && !bpf_program__set_autoload(packet->progs.rl_tc, true) && !rl_path__load(packet));
 	reset = rl_reset__open_and_load();
 	zero = rl_zero__open_and_load();
-	cr_assert(packet && reset && zero);
+	cr_assert(reset && zero);
 	check(&measured[0], bpf_program__fd(packet->progs.rl_xdp));
-	check(&measured[1], bpf_program__fd(reset->progs.rl_reset));
-	check(&measured[2], bpf_program__fd(zero->progs.rl_zero));
-	rl_xdp__destroy(packet);
+	check(&measured[1], bpf_program__fd(packet->progs.rl_tc));
+	check(&measured[2], bpf_program__fd(reset->progs.rl_reset));
+	check(&measured[3], bpf_program__fd(zero->progs.rl_zero));
+	rl_path__destroy(packet);
 	rl_reset__destroy(reset);
 	rl_zero__destroy(zero);
 }

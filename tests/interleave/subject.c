@@ -157,7 +157,9 @@ static inline struct rl_source *rl_lru_at(const struct rl_job *job, const struct
 
 static enum rl_reason packet(struct rl_job *job, const uint8_t *frame, __u32 len)
 {
-	return rl_handle(job, frame, frame + len, 0, len);
+	job->segments = 1;
+	job->len = len;
+	return rl_handle(job, frame, frame + len, 0);
 }
 
 extern const struct subject SUBJECT;

@@ -15,7 +15,7 @@
 #include "../../user/ranges.h"
 #include "../../user/reset.h"
 #include "../../user/sources.h"
-#include "rl_xdp.skel.h"
+#include "rl_path.skel.h"
 
 #define DEVICE_FIRST 5	   /* slot of the first device; not 0, so that a forgotten slot shows */
 #define FIRST_ID     101   /* likewise */
@@ -26,7 +26,7 @@
 
 static struct {
 	enum rl_store store;
-	struct rl_xdp
+	struct rl_path
 	    *skel[MODEL_DEVICES]; /* a program a device, as attach loads them; the maps are the first one's */
 	struct rl_state state;
 	struct rl_sources sources; /* mapped as long as the state is there */
@@ -47,7 +47,7 @@ __attribute__((format(printf, 1, 2), noreturn)) static void fail(const char *for
 }
 
 /* As user/loader.c sizes them, but for what only takes the kernel time to make. */
-static void size_maps(struct rl_xdp *skel)
+static void size_maps(struct rl_path *skel)
 {
 	struct bpf_map *const rows[] = {skel->maps.rl_rows, skel->maps.rl_address6, skel->maps.rl_kept};
 
@@ -62,7 +62,7 @@ static void size_maps(struct rl_xdp *skel)
 }
 
 /* The first device's maps serve the second device's program too. */
-static void share_maps(struct rl_xdp *skel)
+static void share_maps(struct rl_path *skel)
 {
 	for (int i = 0; i < RL_MAPS; i++) {
 		struct bpf_map *map = bpf_object__find_map_by_name(skel->obj, rl_map_name((enum rl_map)i));
@@ -72,9 +72,9 @@ static void share_maps(struct rl_xdp *skel)
 	}
 }
 
-static struct rl_xdp *load(int device)
+static struct rl_path *load(int device)
 {
-	struct rl_xdp *skel = rl_xdp__open();
+	struct rl_path *skel = rl_path__open();
 
 	if (!skel)
 		fail("the skeleton doesn't open");
@@ -89,7 +89,7 @@ static struct rl_xdp *load(int device)
 	size_maps(skel);
 	if (device)
 		share_maps(skel);
-	if (rl_xdp__load(skel))
+	if (rl_path__load(skel))
 		fail("the program doesn't load: %s; it takes root", strerror(errno));
 	return skel;
 }
@@ -148,7 +148,7 @@ static void kernel_close(struct backend *backend)
 	(void)backend;
 	rl_sources_close(&kernel.sources);
 	for (int i = MODEL_DEVICES - 1; i >= 0; i--)
-		rl_xdp__destroy(kernel.skel[i]);
+		rl_path__destroy(kernel.skel[i]);
 }
 
 static void kernel_clock(struct backend *backend, __u64 now)

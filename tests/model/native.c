@@ -188,7 +188,9 @@ static enum rl_reason native_packet(struct backend *backend, unsigned int device
 	static struct rl_job job;
 
 	(void)backend;
-	return rl_handle(&job, frame, frame + len, DEVICE_FIRST + device, len);
+	job.segments = 1;
+	job.len = (__u32)len;
+	return rl_handle(&job, frame, frame + len, DEVICE_FIRST + device);
 }
 
 static void native_device(struct backend *backend, unsigned int device, bool paused, bool shadow)

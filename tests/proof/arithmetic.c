@@ -11,7 +11,7 @@ void prove_cost(void)
 {
 	__u64 fraction = nondet_u64() & ((1 << RL_GCRA_FRAC) - 1);
 	__u64 whole = nondet_u64() & ((MULT_MAX >> RL_GCRA_FRAC) - 1);
-	__u64 tokens = 1 + (nondet_u64() & ((1 << 17) - 1)), cost;
+	__u64 tokens = 1 + (nondet_u64() & ((1 << 21) - 1)), cost;
 	struct rl_rate rate = {.mult = whole << RL_GCRA_FRAC | fraction};
 	u128 product = ((u128)(tokens * whole) << RL_GCRA_FRAC) + tokens * fraction; /* tokens * mult */
 	u128 exact = product << 8; /* in units, with RL_GCRA_FRAC fraction bits */
