@@ -441,13 +441,24 @@ enum rl_device_flags {
 enum rl_mode {
 	RL_MODE_NATIVE,
 	RL_MODE_GENERIC,
+	RL_MODE_TC,
 	RL_MODES,
+};
+
+/* Where on the device its program sits (user/hook.h). */
+enum rl_hook {
+	RL_HOOK_XDP,
+	RL_HOOK_TCX,
+	RL_HOOK_CLSACT,
+	RL_HOOKS,
 };
 
 struct rl_device {
 	__u32 flags; /* enum rl_device_flags */
 	__u32 ifindex;
-	__u32 mode;		/* enum rl_mode */
+	__u32 mode; /* enum rl_mode */
+	__u32 hook; /* enum rl_hook */
+	__u32 pad;
 	__u32 limit;		/* slot of the limit of "dev:" and its name; 0: none */
 	__u64 since;		/* seconds since the epoch (CLOCK_REALTIME) when it was first attached */
 	char name[RL_NAME_LEN]; /* when it was attached; it may have been renamed since */
@@ -522,7 +533,7 @@ _Static_assert(sizeof(struct rl_row_address) == 128, "rl_row_address");
 _Static_assert(sizeof(struct rl_pending) == 64, "rl_pending");
 _Static_assert(sizeof(struct rl_limit_count) == 48, "rl_limit_count");
 _Static_assert(sizeof(struct rl_device_count) == 16UL * RL_REASONS, "rl_device_count");
-_Static_assert(sizeof(struct rl_device) == 40, "rl_device");
+_Static_assert(sizeof(struct rl_device) == 48, "rl_device");
 _Static_assert(sizeof(struct rl_ranges_head) == 16, "rl_ranges_head");
 _Static_assert(sizeof(struct rl_settings) == 32, "rl_settings");
 _Static_assert(sizeof(struct rl_meta) == 56, "rl_meta");

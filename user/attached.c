@@ -2,7 +2,6 @@
 #include "attached.h"
 
 #include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
 #include <net/if.h>
 #include <stdio.h>
@@ -10,6 +9,7 @@
 
 #include "cleanup.h"
 #include "device.h"
+#include "hook.h"
 #include "limit.h"
 #include "plain.h"
 #include "policy.h"
@@ -23,43 +23,6 @@ const char *rl_whereabouts_name(enum rl_whereabouts where)
 	return names[where];
 }
 
-/* Does the device of this index here run this program? Its link says the index, but not whose namespace's. */
-static bool runs_here(__u32 ifindex, __u32 program_id)
-{
-	LIBBPF_OPTS(bpf_xdp_query_opts, query);
-
-	return bpf_xdp_query((int)ifindex, 0, &query) == 0 &&
-	       (query.drv_prog_id == program_id || query.skb_prog_id == program_id ||
-		query.hw_prog_id == program_id || query.prog_id == program_id);
-}
-
-/* What the pinned link of a slot says; false where there is no such pin. */
-static bool link_read(const struct rl_state *state, bool own, struct rl_attached *out)
-{
-	char path[RL_PATH_LEN];
-	RL_CLOSE int fd = bpf_obj_get(rl_state_link_path(state, out->slot, path));
-
-	/* Twice, since an attach may replace the program between the two questions. */
-	for (int try = 0; fd >= 0 && try < 2; try++) {
-		struct bpf_link_info info = {};
-		__u32 len = sizeof(info);
-
-		if (bpf_obj_get_info_by_fd(fd, &info, &len) || info.type != BPF_LINK_TYPE_XDP)
-			return false;
-		out->link_id = info.id;
-		out->program_id = info.prog_id;
-		out->ifindex = info.xdp.ifindex; /* 0 once the device is gone */
-		out->where = RL_HERE;
-		if (!out->ifindex)
-			out->where = RL_GONE;
-		else if (own && !runs_here(out->ifindex, out->program_id))
-			out->where = RL_MOVED;
-		if (out->where != RL_MOVED)
-			break;
-	}
-	return fd >= 0;
-}
-
 int rl_state_attached(const struct rl_state *state, bool own, struct rl_attached *out, size_t *count,
 		      struct rl_error *err)
 {
@@ -67,12 +30,14 @@ int rl_state_attached(const struct rl_state *state, bool own, struct rl_attached
 
 	for (__u32 slot = 0; slot < RL_MAX_DEVICES; slot++) {
 		struct rl_attached one = {.slot = slot};
+		char pin[RL_PATH_LEN];
 
 		if (bpf_map_lookup_elem(state->map[RL_MAP_DEVICES], &slot, &one.device))
 			return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't read the devices' map: %s",
 					    strerror(errno));
-		/* An entry without a link is an attach that was killed before it took effect. */
-		if (!(one.device.flags & RL_DEVICE_ATTACHED) || !link_read(state, own, &one))
+		/* An entry without a pin is an attach that was killed before it took effect. */
+		if (!(one.device.flags & RL_DEVICE_ATTACHED) ||
+		    !rl_hook_read(rl_state_link_path(state, slot, pin), own, &one))
 			continue;
 		if (!own || one.where != RL_HERE || !if_indextoname(one.ifindex, one.name))
 			memcpy(one.name, one.device.name, sizeof(one.name));

@@ -28,7 +28,7 @@ static const char *mode_text, *store_text, *max_sources_text, *max_limits_text, 
 static int shadow, enforce, no_frags, verbose;
 
 static const struct poptOption options[] = {
-    {"mode", 'm', POPT_ARG_STRING, &mode_text, 0, "auto (default: native or refuse), native, generic",
+    {"mode", 'm', POPT_ARG_STRING, &mode_text, 0, "auto (default: native, or else tc), native, tc, generic",
      "MODE"},
     {"store", 0, POPT_ARG_STRING, &store_text, 0, "table (default), or lru: the kernel's LRU hash", "STORE"},
     {"max-sources", 0, POPT_ARG_STRING, &max_sources_text, 0,
@@ -71,6 +71,8 @@ struct outcome {
 	bool paused;  /* and still is */
 	bool shadow;
 	enum rl_mode mode;
+	const char
+	    *instead; /* why it isn't native XDP, which was tried first; NULL: it is, or wasn't asked for */
 	enum rl_store store;
 	struct rl_applied applied;
 	__u32 max_sources;
@@ -133,7 +135,8 @@ static int word_parse(const char *option, const char *text, const char *const *w
 
 static int options_parse(struct request *request, struct rl_error *err)
 {
-	const char *const modes[] = {rl_mode_name(RL_MODE_NATIVE), rl_mode_name(RL_MODE_GENERIC), "auto"};
+	const char *const modes[] = {rl_mode_name(RL_MODE_NATIVE), rl_mode_name(RL_MODE_GENERIC),
+				     rl_mode_name(RL_MODE_TC), "auto"};
 	const char *const stores[] = {rl_store_name(RL_STORE_TABLE), rl_store_name(RL_STORE_LRU)};
 	const char *const fulls[] = {rl_when_full_name(RL_FULL_AGGREGATE), rl_when_full_name(RL_FULL_OPEN),
 				     rl_when_full_name(RL_FULL_CLOSED)};
@@ -326,7 +329,7 @@ static int device_adopt(const struct rl_program *program, const struct rl_state 
 			struct rl_error *err)
 {
 	struct rl_device device = own->device;
-	int rc = rl_program_replace(program, state, own->slot, request->name, err);
+	int rc = rl_program_replace(program, state, own->slot, &own->device, err);
 
 	device_shadow(&device, request);
 	if (!rc && memcmp(&device, &own->device, sizeof(device)) != 0)
@@ -339,18 +342,28 @@ static int device_adopt(const struct rl_program *program, const struct rl_state 
 }
 
 static int device_attach(const struct rl_program *program, const struct rl_state *state, __u32 slot,
-			 const struct request *request, struct outcome *outcome, struct rl_error *err)
+			 const struct request *request, enum rl_mode mode, struct outcome *outcome,
+			 struct rl_error *err)
 {
-	struct rl_device device = {
-	    .ifindex = request->ifindex,
-	    .mode = request->mode < 0 ? RL_MODE_NATIVE : (__u32)request->mode,
-	};
+	struct rl_device device = {.ifindex = request->ifindex, .mode = mode};
 
 	device_shadow(&device, request);
 	memcpy(device.name, request->name, sizeof(device.name));
 	outcome->shadow = device.flags & RL_DEVICE_SHADOW;
 	outcome->mode = (enum rl_mode)device.mode;
 	return rl_program_attach(program, state, slot, &device, err);
+}
+
+/* By TC, where native XDP was refused and nobody insists on it. */
+static int device_attach_tc(const struct rl_state *state, struct rl_load_options *load,
+			    const struct request *request, struct outcome *outcome, struct rl_error *err)
+{
+	__attribute__((cleanup(rl_program_free))) struct rl_program *program = NULL;
+	int rc;
+
+	load->mode = RL_MODE_TC;
+	rc = rl_program_load(state, false, load, &program, err);
+	return rc ? rc : device_attach(program, state, load->slot, request, RL_MODE_TC, outcome, err);
 }
 
 static int when_full_write(const struct rl_state *state, const struct request *request, struct rl_error *err)
@@ -395,6 +408,25 @@ static int policy_stays(const struct request *request, bool fresh, int rc, struc
 			    request->policy.name);
 }
 
+/* Native XDP first, where nothing is said; TC at once, where somebody else's XDP program is there. */
+static int mode_choose(const struct request *request, const struct rl_attached *own, enum rl_mode *mode,
+		       struct outcome *outcome, struct rl_error *err)
+{
+	int rc;
+
+	*mode = own		    ? (enum rl_mode)own->device.mode
+		: request->mode < 0 ? RL_MODE_NATIVE
+				    : (enum rl_mode)request->mode;
+	if (own || *mode == RL_MODE_TC)
+		return 0;
+	rc = rl_device_check_foreign(request->ifindex, request->name, err);
+	if (!rc || request->mode >= 0)
+		return rc;
+	*mode = RL_MODE_TC;
+	outcome->instead = "another XDP program is there";
+	return 0;
+}
+
 static int attach_to(struct rl_state *state, bool fresh, struct request *request, struct outcome *outcome,
 		     struct rl_error *err)
 {
@@ -410,21 +442,27 @@ static int attach_to(struct rl_state *state, bool fresh, struct request *request
 		rc = slot_choose(request, attached, count, &slot, &own, err);
 	if (!rc)
 		rc = load_options(state, fresh, request, &load, err);
-	if (!rc)
-		rc = own ? adopt_check(own, request, err)
-			 : rl_device_check_foreign(request->ifindex, request->name, err);
+	if (!rc && own)
+		rc = adopt_check(own, request, err);
 	if (rc)
 		return rc;
 	load.slot = slot;
 	load.frags = !no_frags;
 	*outcome = (struct outcome){.store = load.store, .max_sources = load.max_sources};
+	rc = mode_choose(request, own, &load.mode, outcome, err);
+	if (rc)
+		return rc;
 	rc = program_make(state, fresh, request, &load, &program, err);
 	if (!rc)
 		rc = policy_put(state, request, attached, count, outcome, err);
 	if (rc)
 		return rc;
 	rc = own ? device_adopt(program, state, own, request, outcome, err)
-		 : device_attach(program, state, slot, request, outcome, err);
+		 : device_attach(program, state, slot, request, load.mode, outcome, err);
+	if (rc && !own && request->mode < 0 && load.mode == RL_MODE_NATIVE) {
+		outcome->instead = strerror(-rc);
+		rc = device_attach_tc(state, &load, request, outcome, err);
+	}
 	if (rc)
 		return policy_stays(request, fresh, rc, err);
 	rc = rl_attached_rename(state, err);
@@ -457,17 +495,24 @@ static int attach_locked(struct request *request, struct outcome *outcome, struc
 
 static void outcome_print(const struct request *request, const struct outcome *outcome)
 {
-	const char *in_shadow = outcome->shadow ? "; in shadow: nothing is dropped" : "";
+	static const char *const ways[] = {
+	    [RL_MODE_NATIVE] = "native XDP", [RL_MODE_GENERIC] = "generic XDP", [RL_MODE_TC] = "TC"};
+	const char *in_shadow = outcome->shadow ? "; in shadow: nothing is dropped" : "",
+		   *by = ways[outcome->mode];
 
 	if (!outcome->adopted)
-		rl_plain_print(stdout, "%s: attached, %s XDP%s\n", request->name, rl_mode_name(outcome->mode),
-			       in_shadow);
+		rl_plain_print(stdout, "%s: attached, %s%s\n", request->name, by, in_shadow);
 	else
 		rl_plain_print(
 		    stdout,
-		    "%s: was attached, %s XDP; the program is replaced in place, limits, buckets and counters go on%s%s\n",
-		    request->name, rl_mode_name(outcome->mode), outcome->paused ? "; it is still paused" : "",
-		    in_shadow);
+		    "%s: was attached, %s; the program is replaced in place, limits, buckets and counters go on%s%s\n",
+		    request->name, by, outcome->paused ? "; it is still paused" : "", in_shadow);
+	if (outcome->instead)
+		rl_plain_print(
+		    stderr,
+		    "rl-agent: note: %s takes no native XDP program (%s): attached by TC, where packets have cost "
+		    "the kernel more by the time they are dropped; `rl-agent attach %s --mode native` tells more\n",
+		    request->name, outcome->instead, request->name);
 	if (outcome->mode == RL_MODE_GENERIC)
 		rl_plain_print(
 		    stderr,
@@ -529,9 +574,8 @@ const struct rl_command rl_cmd_attach = {
 	"place over the same limits, buckets and counters. All devices of a network namespace share one "
 	"policy and\n"
 	"one set of buckets.\n\n"
-	"Native XDP runs in the driver. Generic XDP works on every device, but later and slower, and "
-	"sees packets that\n"
-	"the kernel has merged as one.\n\n"
+	"Native XDP runs in the driver. TC works on every device, later: a packet that the kernel has merged from several\n"
+	"is charged all of them, or dropped with all of them. Generic XDP is as late, and sees them as one.\n\n"
 	"The first attach makes the store of sources. The table keeps every debt: it gives a source's place away only "
 	"when\n"
 	"its bucket is full and was idle for a while. Where it has no place for a source, its packets are charged to "

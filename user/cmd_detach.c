@@ -9,6 +9,7 @@
 #include "cleanup.h"
 #include "cmd.h"
 #include "device.h"
+#include "hook.h"
 #include "netns.h"
 #include "plain.h"
 
@@ -22,19 +23,16 @@ static const struct poptOption options[] = {
     POPT_TABLEEND,
 };
 
-/* Take one device out: detached before this returns, not whenever the kernel drops the last reference. */
+/* Take one device out. */
 static int device_detach(const struct rl_state *state, const struct rl_attached *attached,
 			 struct rl_error *err)
 {
 	char path[RL_PATH_LEN];
-	RL_CLOSE int link = bpf_obj_get(rl_state_link_path(state, attached->slot, path));
 	const struct rl_device none = {};
+	int rc = rl_hook_detach(rl_state_link_path(state, attached->slot, path));
 
-	if (link >= 0)
-		bpf_link_detach(link); /* fails where the device is gone, which is as good */
-	if (unlink(path) && errno != ENOENT)
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't remove the pinned link %s: %s", path,
-				    strerror(errno));
+	if (rc)
+		return rl_error_set(err, RL_ERROR_KERNEL, -rc, "can't remove %s: %s", path, strerror(-rc));
 	return rl_attached_write(state, attached->slot, &none, err);
 }
 

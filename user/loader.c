@@ -14,6 +14,7 @@
 #include "attached.h"
 #include "cleanup.h"
 #include "device.h"
+#include "hook.h"
 #include "clock.h"
 #include "limit.h"
 #include "policy.h"
@@ -30,6 +31,13 @@ struct rl_program {
 	struct rl_path *skel;
 	struct rl_load_options options;
 };
+
+/* Of the one that its mode asks for. */
+static int program_fd(const struct rl_program *program)
+{
+	return bpf_program__fd(program->options.mode == RL_MODE_TC ? program->skel->progs.rl_tc
+								   : program->skel->progs.rl_xdp);
+}
 
 /*
  * libbpf tells the verifier's and the drivers' reasons in its log alone. A driver's words are kept for the
@@ -186,6 +194,8 @@ static void variables_set(struct rl_path *skel, const struct rl_load_options *op
 	skel->bss->rl_table.regions = regions_of(options);
 	rl_limit_nd(&skel->bss->rl_nd_limit);
 	bpf_program__set_flags(skel->progs.rl_xdp, options->frags ? BPF_F_XDP_HAS_FRAGS : 0);
+	bpf_program__set_autoload(skel->progs.rl_xdp, options->mode != RL_MODE_TC);
+	bpf_program__set_autoload(skel->progs.rl_tc, options->mode == RL_MODE_TC);
 }
 
 int rl_skeleton_prepare(struct rl_path *skel, const struct rl_load_options *options)
@@ -376,9 +386,7 @@ static const char *driver_reason(int program_fd, __u32 ifindex)
 
 static int native_refused(int code, const char *name, const char *reason, bool frags, struct rl_error *err)
 {
-	static const char elsewise[] =
-	    "`rl-agent attach --mode generic` works on every device, but slower, and counts "
-	    "packets that the kernel merged as one";
+	static const char elsewise[] = "`rl-agent attach --mode tc` works on every device, but later";
 	const char *says = reason[0] ? reason : strerror(code);
 	struct rl_device_info device = {};
 	struct rl_error ignored;
@@ -421,11 +429,10 @@ static int attach_refused(int code, const struct rl_program *program, __u32 ifin
 		break;
 	}
 	if (mode == RL_MODE_NATIVE)
-		return native_refused(code, name,
-				      driver_reason(bpf_program__fd(program->skel->progs.rl_xdp), ifindex),
+		return native_refused(code, name, driver_reason(program_fd(program), ifindex),
 				      program->options.frags, err);
-	return rl_error_set(err, RL_ERROR_KERNEL, code, "%s refused generic XDP: %s; nothing was attached",
-			    name, strerror(code));
+	return rl_error_set(err, RL_ERROR_KERNEL, code, "%s refused %s: %s; nothing was attached", name,
+			    mode == RL_MODE_TC ? "a TC program" : "generic XDP", strerror(code));
 }
 
 /* A new device begins with no counts, whoever had the slot before. */
@@ -446,48 +453,52 @@ static int device_enter(const struct rl_state *state, __u32 slot, const struct r
 	return rl_attached_write(state, slot, &entered, err);
 }
 
+/* Where it would sit. */
+static enum rl_hook hook_of(enum rl_mode mode)
+{
+	if (mode != RL_MODE_TC)
+		return RL_HOOK_XDP;
+	return rl_hook_has_tcx() ? RL_HOOK_TCX : RL_HOOK_CLSACT;
+}
+
 int rl_program_attach(const struct rl_program *program, const struct rl_state *state, __u32 slot,
 		      const struct rl_device *device, struct rl_error *err)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, options,
-		    .flags = device->mode == RL_MODE_NATIVE ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
-	int program_fd = bpf_program__fd(program->skel->progs.rl_xdp);
+	struct rl_device entered = *device;
 	const struct rl_device none = {};
 	struct rl_error ignored;
-	RL_CLOSE int link = -1;
 	char path[RL_PATH_LEN];
-	int rc = device_enter(state, slot, device, err);
+	bool pinned;
+	int rc;
 
+	entered.hook = hook_of((enum rl_mode)device->mode);
+	rc = device_enter(state, slot, &entered, err);
 	if (rc)
 		return rc;
-	rl_state_link_path(state, slot, path);
-	unlink(path); /* a device that is gone had the slot */
-	link = bpf_link_create(program_fd, (int)device->ifindex, BPF_XDP, &options);
-	if (link < 0)
-		rc = attach_refused(errno, program, device->ifindex, device->name, (enum rl_mode)device->mode,
+	rl_hook_detach(rl_state_link_path(state, slot, path)); /* a device that is gone had the slot */
+	rc = rl_hook_attach(program_fd(program), &entered, path, &pinned);
+	if (rc && pinned)
+		rc = attach_refused(-rc, program, device->ifindex, device->name, (enum rl_mode)device->mode,
 				    err);
-	else if (bpf_obj_pin(link, path))
-		rc =
-		    rl_error_set(err, RL_ERROR_KERNEL, errno,
-				 "can't pin the link as %s: %s; nothing was attached", path, strerror(errno));
+	else if (rc)
+		rc = rl_error_set(err, RL_ERROR_KERNEL, -rc,
+				  "can't pin what is attached as %s: %s; nothing was attached", path,
+				  strerror(-rc));
 	if (rc)
 		rl_attached_write(state, slot, &none, &ignored);
 	return rc;
 }
 
 int rl_program_replace(const struct rl_program *program, const struct rl_state *state, __u32 slot,
-		       const char *name, struct rl_error *err)
+		       const struct rl_device *device, struct rl_error *err)
 {
 	char path[RL_PATH_LEN];
-	RL_CLOSE int link = bpf_obj_get(rl_state_link_path(state, slot, path));
+	int rc = rl_hook_replace(program_fd(program), device, rl_state_link_path(state, slot, path));
 
-	if (link < 0)
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't open the pinned link %s: %s", path,
-				    strerror(errno));
-	if (bpf_link_update(link, bpf_program__fd(program->skel->progs.rl_xdp), NULL))
+	if (rc)
 		return rl_error_set(
-		    err, RL_ERROR_KERNEL, errno,
+		    err, RL_ERROR_KERNEL, -rc,
 		    "the kernel refused to replace the program on %s: %s; the one that was there goes on",
-		    name, strerror(errno));
+		    device->name, strerror(-rc));
 	return 0;
 }

@@ -12,6 +12,7 @@ struct rl_program; /* a loaded program and its maps, not attached to anything ye
 
 struct rl_load_options {
 	__u32 slot;	     /* the device's slot in the per-device maps */
+	enum rl_mode mode;   /* which program */
 	bool frags;	     /* accept frames of several buffers */
 	enum rl_store store; /* the rest is the state's, and has to be what it was made with */
 	__u32 max_sources;   /* that the store has room for */
@@ -40,14 +41,14 @@ void rl_program_free(struct rl_program **program);
 int rl_program_pin(const struct rl_program *program, const struct rl_state *state,
 		   enum rl_when_full when_full, struct rl_error *err);
 
-/* Attach to a device, and pin the link as the slot's. `device`: its index, name, mode and flags (RL_DEVICE_SHADOW); the
+/* Attach to a device, and pin that as the slot's. `device`: its index, name, mode and flags (RL_DEVICE_SHADOW); the
  * rest is filled in. Every refusal of the kernel is explained. */
 int rl_program_attach(const struct rl_program *program, const struct rl_state *state, __u32 slot,
 		      const struct rl_device *device, struct rl_error *err);
 
-/* Put the program in the place of the one that the slot's link runs: no packet is seen by neither or both. */
+/* Put the program in the place of the one that runs there: no packet is seen by neither or both. */
 int rl_program_replace(const struct rl_program *program, const struct rl_state *state, __u32 slot,
-		       const char *name, struct rl_error *err);
+		       const struct rl_device *device, struct rl_error *err);
 
 /* -EBUSY with a text that names it where a program that isn't ours is on the device. */
 int rl_device_check_foreign(__u32 ifindex, const char *name, struct rl_error *err);

@@ -515,7 +515,8 @@ const char *rl_reason_about(enum rl_reason reason)
 
 const char *rl_mode_name(enum rl_mode mode)
 {
-	static const char *const names[] = {[RL_MODE_NATIVE] = "native", [RL_MODE_GENERIC] = "generic"};
+	static const char *const names[] = {
+	    [RL_MODE_NATIVE] = "native", [RL_MODE_GENERIC] = "generic", [RL_MODE_TC] = "tc"};
 
 	_Static_assert(sizeof(names) / sizeof(names[0]) == RL_MODES, "each mode has a name");
 	return mode < RL_MODES ? names[mode] : "unknown";

@@ -77,7 +77,7 @@ const struct rl_limit_stats *rl_snapshot_slot(const struct rl_snapshot *snapshot
 const char *rl_reason_name(enum rl_reason reason);
 /* What it counts, in a phrase; of a shadow's, what the same without shadow counts. */
 const char *rl_reason_about(enum rl_reason reason);
-const char *rl_mode_name(enum rl_mode mode);		 /* "native", "generic" */
+const char *rl_mode_name(enum rl_mode mode);		 /* "native", "generic", "tc" */
 const char *rl_store_name(enum rl_store store);		 /* "table", "lru" */
 const char *rl_when_full_name(enum rl_when_full policy); /* "aggregate", "open", "closed" */
 

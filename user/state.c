@@ -22,6 +22,7 @@
 #include <time.h>
 
 #include "cleanup.h"
+#include "hook.h"
 
 #ifndef SO_NETNS_COOKIE /* Linux 5.14, missing from Debian 12's libc headers on some architectures */
 #define SO_NETNS_COOKIE 71
@@ -470,19 +471,14 @@ int rl_state_list(__u64 **out, size_t *count, struct rl_error *err)
 	return 0;
 }
 
-/* Unlink everything in the folder that has one of our names. A link is detached first: dropping its last
+/* Unlink everything in the folder that has one of our names. Devices are detached first: dropping a link's last
  * reference alone lets the kernel do that later, and an attach right behind would find the device taken. */
 static void state_clear(const struct rl_state *state)
 {
 	char path[RL_PATH_LEN];
 
-	for (__u32 slot = 0; slot < RL_MAX_DEVICES; slot++) {
-		RL_CLOSE int fd = bpf_obj_get(rl_state_link_path(state, slot, path));
-
-		if (fd >= 0)
-			bpf_link_detach(fd);
-		unlink(path);
-	}
+	for (__u32 slot = 0; slot < RL_MAX_DEVICES; slot++)
+		rl_hook_detach(rl_state_link_path(state, slot, path));
 	for (int i = RL_MAPS - 1; i >= 0;
 	     i--) { /* meta first: from here on the state is not a finished one */
 		rl_state_map_path(state, i, path);
