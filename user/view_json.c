@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "hook.h"
 #include "view.h"
 
 #include <errno.h>
@@ -194,9 +195,9 @@ static json_t *limits_json(const struct rl_snapshot *snapshot,
 /* Which device it is: the same in stats, status and top. */
 static json_t *device_json(const struct rl_attached *attached)
 {
-	return json_pack("{s:o, s:o, s:s, s:s}", "name", text(attached->name), "ifindex",
+	return json_pack("{s:o, s:o, s:s, s:s, s:s}", "name", text(attached->name), "ifindex",
 			 number_or_null(attached->ifindex), "direction", "in", "mode",
-			 rl_mode_name(attached->device.mode));
+			 rl_mode_name(attached->device.mode), "hook", rl_hook_name(attached->device.hook));
 }
 
 static json_t *device_flags_json(const struct rl_attached *attached)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#include "hook.h"
 #include "view.h"
 
 #include <errno.h>
@@ -207,7 +208,7 @@ static void status_hints(const struct rl_snapshot *snapshot, FILE *out)
 static int status_devices_table(const struct rl_snapshot *snapshot, FILE *out)
 {
 	static const struct rl_column columns[] = {
-	    {"DEVICE", -1}, {"INDEX", 1},   {"DIRECTION", -1}, {"MODE", -1},
+	    {"DEVICE", -1}, {"INDEX", 1},   {"DIRECTION", -1}, {"MODE", -1}, {"HOOK", -1},
 	    {"STATE", -1},  {"PROGRAM", 1}, {"LINK", 1},       {"SINCE", -1},
 	};
 	RL_GRID struct rl_grid table = rl_grid_make(columns, COUNT(columns));
@@ -223,6 +224,7 @@ static int status_devices_table(const struct rl_snapshot *snapshot, FILE *out)
 				attached->ifindex ? rl_text_number(attached->ifindex, index) : NULL,
 				"in",
 				rl_mode_name(attached->device.mode),
+				rl_hook_name(attached->device.hook),
 				rl_text_device_state(attached),
 				attached->program_id ? rl_text_number(attached->program_id, program) : NULL,
 				attached->link_id ? rl_text_number(attached->link_id, link) : NULL,

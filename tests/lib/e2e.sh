@@ -111,7 +111,8 @@ net_use() { # NAME [DEV]
 # `ip netns exec` would hide bpffs behind a /sys of its own.
 in_rx() { nsenter --net="/run/netns/$RX" "$@"; }
 in_tx() { nsenter --net="/run/netns/$TX" "$@"; }
-agent() { in_rx "$AGENT" "$@"; }
+# shellcheck disable=SC2086 # AGENT_ENV: assignments, as for env
+agent() { in_rx env ${AGENT_ENV:-} "$AGENT" "$@"; }
 send() { in_tx "$SEND" --dev gen0 "$@"; }
 
 # With a small table, which is made and freed faster than the million entries that are the default.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 /*
  * oldkernel.c - preloaded into the agent, makes this kernel answer as an older one would: RL_OLD=cookie knows no network
- * namespace cookies (before Linux 5.14), RL_OLD=program refuses the packet program as its verifier would.
+ * namespace cookies (before Linux 5.14), RL_OLD=tcx no TCX (before 6.6), RL_OLD=program refuses the packet program as its
+ * verifier would.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -12,6 +13,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define TCX_INGRESS 46 /* BPF_TCX_INGRESS, missing from older headers */
 
 static int is_old(const char *what)
 {
@@ -45,6 +48,12 @@ long syscall(long number, ...)
 	for (int i = 0; i < 4; i++)
 		rest[i] = va_arg(args, long);
 	va_end(args);
+	if (number == SYS_bpf && is_old("tcx") &&
+	    ((first == BPF_PROG_QUERY && attr->query.attach_type >= TCX_INGRESS) ||
+	     (first == BPF_LINK_CREATE && attr->link_create.attach_type >= TCX_INGRESS))) {
+		errno = EINVAL;
+		return -1;
+	}
 	if (number == SYS_bpf && first == BPF_PROG_LOAD && is_old("program") &&
 	    attr->prog_type == BPF_PROG_TYPE_XDP) {
 		errno = EINVAL;
