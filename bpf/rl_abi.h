@@ -38,7 +38,7 @@
 #define RL_FUNCTION static __attribute__((noinline, unused))
 #endif
 
-#define RL_ABI_VERSION 8
+#define RL_ABI_VERSION 9
 
 /*
  * Limits: as many slots as attach made room for (rl_meta.max_limits), and twice as many cells, so that all of a full policy
@@ -456,10 +456,10 @@ enum rl_hook {
 struct rl_device {
 	__u32 flags; /* enum rl_device_flags */
 	__u32 ifindex;
-	__u32 mode; /* enum rl_mode */
-	__u32 hook; /* enum rl_hook */
+	__u32 mode;  /* enum rl_mode */
+	__u32 hook;  /* enum rl_hook */
+	__u32 limit; /* slot of the limit of "dev:" and its name; 0: none */
 	__u32 pad;
-	__u32 limit;		/* slot of the limit of "dev:" and its name; 0: none */
 	__u64 since;		/* seconds since the epoch (CLOCK_REALTIME) when it was first attached */
 	char name[RL_NAME_LEN]; /* when it was attached; it may have been renamed since */
 };

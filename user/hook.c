@@ -151,7 +151,7 @@ static int filter_attach(int program_fd, const struct rl_device *device, const c
 /* The pin of the program that comes next, while that isn't in its place yet. */
 static void next_pin(const char *pin, char out[RL_PATH_LEN])
 {
-	snprintf(out, RL_PATH_LEN, "%s.next", pin);
+	snprintf(out, RL_PATH_LEN, "%s-next", pin);
 }
 
 /* Killed on the way, the filter's program is one of the two that are pinned. */

@@ -17,12 +17,18 @@ without_tcx() { export AGENT_ENV="RL_OLD=tcx LD_PRELOAD=$E2E_BUILD/tests/oldkern
 filters() { in_rx tc -j filter show dev "$DEV" ingress | jq '[.[] | select(.options)] | length'; }
 hook() { agent status --json | jq -r '.devices[0].hook'; }
 
-attach_foreign() {
+# Programs that aren't ours, and let everything pass.
+make_foreign() {
 	cat >"$E2E_TMP/foreign.c" <<-'C'
 		__attribute__((section("xdp"), used)) int neighbours_prog(void *ctx) { return 2; }
+		__attribute__((section("tc"), used)) int neighbours_filter(void *ctx) { return -1; }
 		__attribute__((section("license"), used)) char license_of_it[] = "GPL";
 	C
 	clang -O2 -target bpf -c -o "$E2E_TMP/foreign.o" "$E2E_TMP/foreign.c"
+}
+
+attach_foreign() {
+	make_foreign
 	in_rx ip link set dev "$DEV" xdp obj "$E2E_TMP/foreign.o" sec xdp
 }
 
@@ -36,7 +42,7 @@ life() { # HOOK: attach, limit, attach again, pause, detach
 	send --src 203.0.113.7 --src 2001:db8::7 --count 200
 	assert_eq "passed" "$(device .passed.packets)" 100
 	assert_eq "dropped" "$(device .dropped.packets)" 100
-	assert_eq "bytes" "$(device '.received.bytes / .received.packets')" 60
+	assert_eq "bytes, of frames of 60 and 62" "$(device '.received.bytes / .received.packets')" 61
 	program=$(agent status --json | jq '.devices[0].program_id')
 	expect 0 agent attach "$DEV"
 	[ "$(agent status --json | jq '.devices[0].program_id')" != "$program" ] || fail "the program wasn't replaced"
@@ -99,7 +105,8 @@ test_filters_of_others_stay() {
 	without_tcx
 	net_make
 	in_rx tc qdisc add dev "$DEV" clsact
-	in_rx tc filter add dev "$DEV" ingress prio 7 protocol ip matchall action pass
+	make_foreign
+	in_rx tc filter add dev "$DEV" ingress prio 7 protocol ip bpf direct-action obj "$E2E_TMP/foreign.o" sec tc
 	expect 0 attach_tc
 	agent set-limit any --rate 1/h --burst 5
 	send --src 203.0.113.7 --count 20
