@@ -86,12 +86,13 @@ Test(view_json, stats)
 	json_t *class = item(object, "limits", ACME_SYN);
 
 	check_keys_are(object, "schema_version", "devices", "limits");
-	check_keys_are(device, "name", "ifindex", "direction", "mode", "paused", "in_shadow", "received",
-		       "passed", "dropped", "shadow", "reasons");
+	check_keys_are(device, "name", "ifindex", "direction", "mode", "hook", "paused", "in_shadow",
+		       "received", "passed", "dropped", "shadow", "reasons");
 	check_text(device, "name", "eth0");
 	check_integer(device, "ifindex", 2);
 	check_text(device, "direction", "in");
 	check_text(device, "mode", "native");
+	check_text(device, "hook", "xdp");
 	check_count(device, "received", 1050, 105000);
 	check_count(device, "passed", 950, 95000);
 	check_count(device, "dropped", 100, 10000);
@@ -132,8 +133,8 @@ static void check_namespace(json_t *object)
 	check_integer(object, "limits", 8);
 	check_text(object, "store", "table");
 	check_text(object, "when_full", "aggregate");
-	check_keys_are(device, "name", "ifindex", "direction", "mode", "program_id", "link_id", "paused",
-		       "in_shadow", "since", "attached", "where");
+	check_keys_are(device, "name", "ifindex", "direction", "mode", "hook", "program_id", "link_id",
+		       "paused", "in_shadow", "since", "attached", "where");
 	check_text(device, "name", "eth0");
 	check_integer(device, "ifindex", 2);
 	check_text(device, "direction", "in");
@@ -238,8 +239,8 @@ Test(view_json, top)
 	check_text(object, "by", "drops");
 	check_integer(object, "sources_tracked", 1);
 	check_integer(object, "sources_matched", 1);
-	check_keys_are(device, "name", "ifindex", "direction", "mode", "paused", "in_shadow", "received",
-		       "passed", "dropped", "shadow", "received_pps", "received_bits_per_second",
+	check_keys_are(device, "name", "ifindex", "direction", "mode", "hook", "paused", "in_shadow",
+		       "received", "passed", "dropped", "shadow", "received_pps", "received_bits_per_second",
 		       "passed_pps", "dropped_pps", "shadow_pps", "passed_bits_per_second",
 		       "dropped_bits_per_second", "shadow_bits_per_second");
 	check_text(device, "name", "eth0");

@@ -86,9 +86,9 @@ static const char table_status[] =
     "store table, room for 1000000 sources; when full, a new one is held by its /24 or /48 (aggregate)\n"
     "memory reserved for it all: 640MB\n"
     "\n"
-    "DEVICE  INDEX  DIRECTION  MODE     STATE      PROGRAM  LINK  SINCE\n"
-    "eth0        2  in         native   enforcing       80    70  2024-02-29T12:00:00Z\n"
-    "eth1        -  in         generic  gone            81    71  2024-02-29T12:00:00Z\n"
+    "DEVICE  INDEX  DIRECTION  MODE     HOOK  STATE      PROGRAM  LINK  SINCE\n"
+    "eth0        2  in         native   xdp   enforcing       80    70  2024-02-29T12:00:00Z\n"
+    "eth1        -  in         generic  xdp   gone            81    71  2024-02-29T12:00:00Z\n"
     "\nWhat is gone: `rl-agent detach --stale` clears it.\n";
 
 Test(view_table, status)
@@ -107,8 +107,8 @@ Test(view_table, status)
 		    "store lru, room for 1000000 sources; when full, the least recently seen is forgotten\n"
 		    "memory reserved for it all: 640MB\n"
 		    "\n"
-		    "DEVICE  INDEX  DIRECTION  MODE    STATE   PROGRAM  LINK  SINCE\n"
-		    "eth0        2  in         native  shadow       80    70  2024-02-29T12:00:00Z\n");
+		    "DEVICE  INDEX  DIRECTION  MODE    HOOK  STATE   PROGRAM  LINK  SINCE\n"
+		    "eth0        2  in         native  xdp   shadow       80    70  2024-02-29T12:00:00Z\n");
 }
 
 Test(view_table, top)
