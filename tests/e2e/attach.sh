@@ -123,7 +123,7 @@ test_a_foreign_program_is_named_and_left_alone() {
 	net_make
 	attach_foreign
 	id=$(xdp_id)
-	expect 2 agent attach "$DEV"
+	expect 2 agent attach --mode native "$DEV"
 	assert_match "message" "$ERR" "neighbours_prog|\b$id\b"
 	assert_match "message" "$ERR" "$DEV"
 	assert_eq "the foreign program" "$(xdp_id)" "$id"
@@ -134,7 +134,7 @@ test_a_foreign_program_is_named_and_left_alone() {
 	# And where ours is on another device.
 	ip -n "$RX" link add rl1 type veth peer name gen1 netns "$TX"
 	expect 0 agent attach rl1
-	expect 2 agent attach "$DEV"
+	expect 2 agent attach --mode native "$DEV"
 	expect 3 agent detach "$DEV"
 	assert_eq "the foreign program beside ours" "$(xdp_id)" "$id"
 	expect 0 agent detach rl1
@@ -146,7 +146,7 @@ test_a_large_mtu_is_named_and_nothing_is_half_attached() {
 	net_make
 	ip -n "$RX" link set "$DEV" mtu 9000
 	ip -n "$TX" link set gen0 mtu 9000
-	expect 2 agent attach --no-frags "$DEV"
+	expect 2 agent attach --no-frags --mode native "$DEV"
 	assert_match "message" "$ERR" 'mtu'
 	assert_match "the MTU" "$ERR" '9000'
 	assert_match "what to do" "$ERR" 'ip link set'

@@ -494,7 +494,7 @@ test_a_newcomer_is_told_what_is_so() {
 	assert_match "nothing attached" "$ERR" 'nothing is attached'
 	! grep -q 'rl-agent attach' <<<"$ERR" || fail "whoever detaches is told to attach: $ERR"
 	expect 1 agent attach "$DEV" --mode foo
-	assert_match "modes" "$ERR" 'native, generic, auto'
+	assert_match "modes" "$ERR" 'native, generic, tc, auto'
 	expect 0 agent attach "$DEV" --mode auto --shadow
 	expect 0 agent pause
 	assert_match "stats of a paused device" "$(agent stats)" "^$DEV +paused "
