@@ -208,7 +208,7 @@ static void status_hints(const struct rl_snapshot *snapshot, FILE *out)
 static int status_devices_table(const struct rl_snapshot *snapshot, FILE *out)
 {
 	static const struct rl_column columns[] = {
-	    {"DEVICE", -1}, {"INDEX", 1},   {"DIRECTION", -1}, {"MODE", -1}, {"HOOK", -1},
+	    {"DEVICE", -1}, {"INDEX", 1},   {"DIRECTION", -1}, {"MODE", -1},  {"HOOK", -1},
 	    {"STATE", -1},  {"PROGRAM", 1}, {"LINK", 1},       {"SINCE", -1},
 	};
 	RL_GRID struct rl_grid table = rl_grid_make(columns, COUNT(columns));
