@@ -8,6 +8,7 @@
 #include "cleanup.h"
 #include "clock.h"
 #include "cmd.h"
+#include "frames.h"
 #include "lockout.h"
 #include "view_text.h"
 
@@ -66,6 +67,20 @@ static void warn_of_lockout(const struct rl_state *state, const struct rl_policy
 			rl_lockout_warn(state, &file->lines[i].target);
 }
 
+/* Bursts that hold less than the largest packets of a device. */
+static void warn_of_frames(const struct rl_state *state)
+{
+	struct rl_attached attached[RL_MAX_DEVICES];
+	struct rl_error ignored;
+	size_t count = 0;
+
+	if (rl_state_attached(state, true, attached, &count, &ignored))
+		return;
+	for (size_t i = 0; i < count; i++)
+		if (attached[i].where == RL_HERE)
+			rl_frames_warn(state, attached[i].name, (enum rl_mode)attached[i].device.mode);
+}
+
 static int resolve(const struct rl_state *state, struct rl_policy_file *file, struct rl_error *err)
 {
 	struct rl_attached attached[RL_MAX_DEVICES];
@@ -105,8 +120,10 @@ static int run(int argc, const char **argv, struct rl_error *err)
 		return rc;
 	rl_cmd_apply_print(file.name, how, &applied);
 	rl_attached_warn_none(&state);
-	if (how == RL_APPLY)
+	if (how == RL_APPLY) {
+		warn_of_frames(&state);
 		warn_of_lockout(&state, &file, &applied);
+	}
 	return 0;
 }
 

@@ -485,7 +485,7 @@ static int attach_locked(struct request *request, struct outcome *outcome, struc
 		rl_state_remove(&state, false, &ignored);
 	if (rc)
 		return rc;
-	rl_frames_warn(&state, request->name);
+	rl_frames_warn(&state, request->name, outcome->mode);
 	if (!outcome->adopted)
 		rl_attached_tell_idle(&state, request->name);
 	if (!outcome->shadow && (!outcome->adopted || request->policy.name))

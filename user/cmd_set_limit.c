@@ -194,7 +194,7 @@ const struct rl_command rl_cmd_set_limit = {
 	"  RATE     pps kpps mpps, N/s N/m N/h (packets); kbit mbit gbit (10^3, bits a second)\n"
 	"  BURST    a bare count, p, k, m (packets); kb mb (10^3 bytes), kib mib (2^10 bytes)\n"
 	"           default: 250 ms of the rate, at least 16 packets, at least 16kib. In bytes at least a full frame of\n"
-	"           each device that is attached\n"
+	"           each device that is attached; through TC what the kernel may merge into one, 46 packets of 1500 bytes\n"
 	"  CLASS    tcp, syn, udp, icmp, frag, tcp/443, udp/1000-2000. A limit for these packets of the prefix beside\n"
 	"           its general one, for each source; up to 8 classes a prefix.\n"
 	"  COSTS    syn=10,icmp=2,frag=4: tokens that such a packet takes from packet buckets; others take 1. Refused\n"

@@ -209,13 +209,14 @@ static __u64 least_burst(const struct rl_terms *terms, enum rl_unit unit, const 
 	return burst_beside(unit, rate, dearest_packet(terms, unit), reserved(terms));
 }
 
-__u64 rl_burst_for_frame(const struct rl_terms *terms, __u32 bytes)
+__u64 rl_burst_to_hold(const struct rl_terms *terms, enum rl_unit unit, __u32 tokens)
 {
 	struct rl_rate rate;
 
-	if (!terms->bits_per_second || compute_rate(terms->bits_per_second, PER_BYTES, SMALLEST_FRAME, &rate))
+	if (!rate_of(terms, unit) ||
+	    compute_rate(rate_of(terms, unit), unit_of[unit].per_seconds, unit_of[unit].smallest, &rate))
 		return 0;
-	return burst_beside(RL_BYTES, &rate, bytes, reserved(terms));
+	return burst_beside(unit, &rate, tokens, reserved(terms));
 }
 
 static int refuse_rate(enum rl_unit unit, struct rl_error *err)

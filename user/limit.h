@@ -55,10 +55,10 @@ int rl_cost_check(const struct rl_stated *payer, enum rl_priority priority, cons
 		  struct rl_error *err);
 
 /*
- * The least burst in bytes under which even the lowest priority can send a frame of so many bytes (at most 65557), by complete
- * terms with a rate in bits; 0 without one.
+ * The least burst under which even the lowest priority can send what takes so many tokens (at most 2^17), by complete terms; 0
+ * without a rate in this unit.
  */
-__u64 rl_burst_for_frame(const struct rl_terms *terms, __u32 bytes);
+__u64 rl_burst_to_hold(const struct rl_terms *terms, enum rl_unit unit, __u32 tokens);
 
 /* "1kpps burst 2000p and 10mbit burst 256kb, tenant acme, shadow", "allow", for people: all that was said but target and
  * class. Returns buf. */

@@ -134,7 +134,8 @@ static int limit_parse(struct rl_statement *statement, struct rl_error *err)
 		rc = rates_parse(terms, err);
 	if (!rc)
 		rc = words_parse(terms, err);
-	statement->burst_said = terms->burst_bytes != 0;
+	statement->burst_said[RL_PACKETS] = terms->burst_packets != 0;
+	statement->burst_said[RL_BYTES] = terms->burst_bytes != 0;
 	terms->shared = said.shared != 0;
 	statement->bare = said_bare();
 	return rc;

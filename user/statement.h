@@ -18,8 +18,8 @@
 
 struct rl_statement {
 	struct rl_target target;
-	struct rl_terms terms; /* complete, unless bare */
-	bool burst_said;       /* one in bytes; otherwise it is the default */
+	struct rl_terms terms;	   /* complete, unless bare */
+	bool burst_said[RL_UNITS]; /* otherwise it is the default */
 	bool
 	    bare; /* nothing but --shadow or --enforce: the rest is what the limit has already, if there is one */
 };

@@ -108,9 +108,9 @@ test_filters_of_others_stay() {
 	make_foreign
 	in_rx tc filter add dev "$DEV" ingress prio 7 protocol ip bpf direct-action obj "$E2E_TMP/foreign.o" sec tc
 	expect 0 attach_tc
-	agent set-limit any --rate 1/h --burst 5
-	send --src 203.0.113.7 --count 20
-	assert_eq "passed" "$(device .passed.packets)" 5
+	agent set-limit any --rate 1/h --burst 50
+	send --src 203.0.113.7 --count 80
+	assert_eq "passed" "$(device .passed.packets)" 50
 	expect 0 agent detach --all
 	assert_eq "filters" "$(filters)" 1
 }
@@ -137,9 +137,9 @@ test_auto_takes_tc_where_xdp_is_taken() {
 	assert_match "what, and why" "$ERR" "attached by TC.*--mode native"
 	assert_eq "mode" "$(device .mode)" '"tc"'
 	assert_eq "the other's program" "$(xdp_id)" "$foreign"
-	agent set-limit any --rate 1/h --burst 5
-	send --src 203.0.113.7 --count 20
-	assert_eq "passed" "$(device .passed.packets)" 5
+	agent set-limit any --rate 1/h --burst 50
+	send --src 203.0.113.7 --count 80
+	assert_eq "passed" "$(device .passed.packets)" 50
 	expect 0 agent detach "$DEV"
 	assert_eq "the other's program" "$(xdp_id)" "$foreign"
 }
@@ -152,6 +152,42 @@ test_auto_takes_tc_where_the_driver_refuses() {
 	expect 0 agent attach --no-frags "$DEV"
 	assert_match "what, and why" "$ERR" "takes no native XDP program .*attached by TC"
 	assert_eq "mode" "$(device .mode)" '"tc"'
+}
+
+# What TC sees at once may be many packets: a bucket that can't hold them lets none through, however slowly they come.
+test_bursts_too_small_for_merged_packets_are_refused() {
+	net_make
+	attach_tc
+	expect 1 agent set-limit any --rate 10pps --burst 45
+	assert_match "packets" "$ERR" 'burst 45p is less than .*merged.* rl0, whose MTU is 1500 .46 packets.*at least 46p'
+	expect 1 agent set-limit any --rate 10mbit --burst 60kb
+	assert_match "bytes" "$ERR" 'burst 60kb is less than .*merged.*68939 bytes.*at least 68\.939kb'
+	expect 0 agent set-limit any --rate 10pps --burst 46
+	expect 0 agent set-limit any --rate 1kbit --rate 1pps
+	assert_match "defaults" "$(agent list --policy)" 'burst 46p? .*burst 68\.?939'
+	# What is never merged needs less.
+	expect 0 agent set-limit any --class syn --rate 10pps --burst 5
+	expect 0 agent set-limit new --rate 10pps --burst 20
+	# The larger the frames, the fewer.
+	ip -n "$RX" link set "$DEV" mtu 9000
+	expect 0 agent set-limit any --rate 10pps --burst 8
+}
+
+test_attach_names_limits_that_are_too_small_for_merged_packets() {
+	net_make
+	attach
+	agent set-limit any --rate 10pps --burst 5
+	agent set-limit 192.0.2.1 --rate 10mbit --burst 20kb
+	agent set-limit 192.0.2.2 --rate 10mbit --burst 80kb
+	expect 0 agent detach --keep "$DEV"
+	expect 0 attach_tc
+	assert_match "attach" "$ERR" 'warning: rl0 .*merged 46 packets .68939 bytes.*the limit of .* nor that of 1 other:'
+	echo "set-limit any --rate 10pps --burst 5" >"$E2E_TMP/policy"
+	expect 0 agent apply "$E2E_TMP/policy"
+	assert_match "apply" "$ERR" 'warning: rl0 .*merged 46 packets .68939 bytes.*the limit of any .burst 5p.:'
+	# Single frames pass all the same.
+	send --src 203.0.113.7 --count 10
+	assert_eq "passed" "$(device .passed.packets)" 5
 }
 
 tcp_net() {

@@ -665,8 +665,8 @@ Test(limit, bursts_for_frames)
 			struct rl_terms terms = limit.terms;
 			const struct rl_rate *rate = &limit.rate[RL_BYTES];
 
-			terms.burst_bytes = rl_burst_for_frame(&limit.terms, frame) - less;
-			if (terms.burst_bytes < rl_burst_for_frame(&limit.terms, 1522))
+			terms.burst_bytes = rl_burst_to_hold(&limit.terms, RL_BYTES, frame) - less;
+			if (terms.burst_bytes < rl_burst_to_hold(&limit.terms, RL_BYTES, 1522))
 				continue; /* refused */
 			limit = limit_under("tenant:acme", &terms, NULL, LIMITS_START);
 			cr_expect_eq(rl_gcra_cost(rate, frame) > rate->burst - rate->kept[RL_PRIORITY_LOW],
@@ -674,5 +674,5 @@ Test(limit, bursts_for_frames)
 				     terms.burst_bytes);
 		}
 	}
-	cr_expect_eq(rl_burst_for_frame(&(struct rl_terms){.packets_per_hour = 3600}, 1522), 0);
+	cr_expect_eq(rl_burst_to_hold(&(struct rl_terms){.packets_per_hour = 3600}, RL_BYTES, 1522), 0);
 }
