@@ -143,7 +143,7 @@ tests: $(B)/tests/model $(B)/tests/model-bpf
 MUTANTS := $(shell grep -o '^MUTANT.[a-z_]*' tests/interleave/mutants.def | cut -c8-)
 INTERLEAVE_OBJ := $(patsubst %,$(B)/interleave/%.o,schedule world scenarios run)
 SUBJECT_OBJ := $(B)/interleave/subject_true.o $(MUTANTS:%=$(B)/interleave/subject_%.o)
-SUBJECT_DEPS := $(addprefix tests/interleave/,subject.c world.h schedule.h mutants.def mutate) $(BPF_HEADERS)
+SUBJECT_DEPS := $(addprefix tests/interleave/,subject.c world.h schedule.h mutants.def mutate) tests/lib/no_lru.h $(BPF_HEADERS)
 
 $(B)/interleave/%.o: tests/interleave/%.c tests/interleave/mutants.def
 	@mkdir -p $(@D)

@@ -30,12 +30,6 @@ static int out_of_memory(struct rl_error *err)
 	return rl_error_set(err, RL_ERROR_KERNEL, ENOMEM, "out of memory while reading the maps");
 }
 
-static int read_failed(struct rl_error *err, enum rl_map map, int code)
-{
-	return rl_error_set(err, RL_ERROR_KERNEL, code, "can't read the map %s: %s", rl_map_name(map),
-			    strerror(code));
-}
-
 static void limit_index_free(struct limit_index *index)
 {
 	free(index->by_id);
@@ -146,7 +140,7 @@ static int read_slots_one_by_one(const struct slotted *slotted, const struct rl_
 	for (__u32 i = 0; i < snapshot->limit_count && !rc; i++) {
 		if (bpf_map_lookup_elem(slotted->state->map[slotted->map], &snapshot->limits[i].limit.slot,
 					value))
-			return read_failed(err, slotted->map, errno);
+			return rl_state_read_failed(err, slotted->map, errno);
 		rc = use(context, i, value, slotted->cpus);
 	}
 	return rc;
@@ -170,7 +164,7 @@ static int read_slots_in_batches(const struct slotted *slotted, const struct lim
 		rc = bpf_map_lookup_batch(slotted->state->map[slotted->map], done ? &batch : NULL, &batch,
 					  keys, values, &count, NULL);
 		if (rc && rc != -ENOENT)
-			return read_failed(err, slotted->map, -rc);
+			return rl_state_read_failed(err, slotted->map, -rc);
 		for (__u32 i = 0; i < count && !used; i++)
 			if (keys[i] < index->slots && index->by_slot[keys[i]])
 				used = use(context, index->by_slot[keys[i]] - 1, values + i * slotted->size,
@@ -346,7 +340,7 @@ static int read_device_count(const struct rl_state *state, int cpus, struct rl_d
 	int rc = bpf_map_lookup_elem(state->map[RL_MAP_DEVICE_COUNT], &device->attached.slot, by_cpu);
 
 	if (rc)
-		return read_failed(err, RL_MAP_DEVICE_COUNT, -rc);
+		return rl_state_read_failed(err, RL_MAP_DEVICE_COUNT, -rc);
 	for (int cpu = 0; cpu < cpus; cpu++)
 		for (int reason = 0; reason < RL_REASONS; reason++)
 			add_count(&device->count.by_reason[reason], &by_cpu[cpu].by_reason[reason]);
@@ -387,7 +381,7 @@ static int read_only_element(const struct rl_state *state, enum rl_map map, void
 	const __u32 only = 0;
 	int rc = bpf_map_lookup_elem(state->map[map], &only, out);
 
-	return rc ? read_failed(err, map, -rc) : 0;
+	return rc ? rl_state_read_failed(err, map, -rc) : 0;
 }
 
 int rl_snapshot_take_from(struct rl_sources *sources, unsigned int parts, struct rl_snapshot *out,

@@ -31,8 +31,7 @@ int rl_sources_open(const struct rl_state *state, struct rl_sources *out, struct
 	struct rl_meta meta;
 
 	if (bpf_map_lookup_elem(state->map[RL_MAP_META], &only, &meta))
-		return rl_error_set(err, RL_ERROR_KERNEL, errno, "can't read the map %s: %s",
-				    rl_map_name(RL_MAP_META), strerror(errno));
+		return rl_state_read_failed(err, RL_MAP_META, errno);
 	*out = (struct rl_sources){.state = state, .meta = meta};
 	return rl_pendings_open(state, false, &out->pending, err);
 }
@@ -237,12 +236,6 @@ static struct rl_source_place place_of(const struct rl_source_key *key, const st
 	return place;
 }
 
-static int read_failed(struct rl_error *err, enum rl_map map, int code)
-{
-	return rl_error_set(err, RL_ERROR_KERNEL, code, "can't read the map %s: %s", rl_map_name(map),
-			    strerror(code));
-}
-
 /*
  * The kernel's batch read of a hash map goes bucket by bucket, each under its lock, so it ends and skips
  * nothing while sources come and go; a walk by get_next_key would start over at each evicted key.
@@ -282,7 +275,7 @@ static int lru_read(const struct rl_state *state, rl_source_use use, void *conte
 			return 0;
 		/* One bucket of the hash holds more than a whole chunk. */
 		if (rc != -ENOSPC || chunk > UINT32_MAX / 2)
-			return read_failed(err, RL_MAP_SOURCES, -rc);
+			return rl_state_read_failed(err, RL_MAP_SOURCES, -rc);
 		chunk *= 2;
 	}
 }
@@ -310,13 +303,13 @@ int rl_sources_row(struct rl_sources *sources, __u32 where, __u32 index, struct 
 
 	if (where == RL_AT_GROUPS)
 		return bpf_map_lookup_elem(sources->state->map[RL_MAP_GROUPS], &index, row)
-			   ? read_failed(err, RL_MAP_GROUPS, errno)
+			   ? rl_state_read_failed(err, RL_MAP_GROUPS, errno)
 			   : 0;
 	rc = table_get(sources, &table, err);
 	if (rc)
 		return rc;
 	if (index >= table->rows.entries)
-		return read_failed(err, RL_MAP_ROWS, ENOENT);
+		return rl_state_read_failed(err, RL_MAP_ROWS, ENOENT);
 	rows = table->rows.base;
 	for (int at = 0; at < RL_ROW; at++) {
 		row->key[at] = rl_word_read(&rows[index].key[at]);
@@ -340,7 +333,7 @@ int rl_sources_own(const struct rl_sources *sources, const struct rl_limit *limi
 
 	do {
 		if (bpf_map_lookup_elem(sources->state->map[RL_MAP_OWN], &limit->slot, out))
-			return read_failed(err, RL_MAP_OWN, errno);
+			return rl_state_read_failed(err, RL_MAP_OWN, errno);
 		rl_pendings_add(&sources->pending, place, limit->id, &out->tally);
 	} while (rl_pendings_again(&sources->pending, &reading));
 	/* What was another limit's is none of this one's. */
@@ -368,7 +361,7 @@ static int lru_find(const struct rl_state *state, const struct rl_source_key *ke
 
 	*found = bpf_map_lookup_elem(state->map[RL_MAP_SOURCES], key, &value) == 0;
 	if (!*found && errno != ENOENT)
-		return read_failed(err, RL_MAP_SOURCES, errno);
+		return rl_state_read_failed(err, RL_MAP_SOURCES, errno);
 	if (*found)
 		*out = place_of(key, &value);
 	return 0;

@@ -62,6 +62,12 @@ const char *rl_map_name(enum rl_map map)
 	return map_names[map];
 }
 
+int rl_state_read_failed(struct rl_error *err, enum rl_map map, int code)
+{
+	return rl_error_set(err, RL_ERROR_KERNEL, code, "can't read the map %s: %s", rl_map_name(map),
+			    strerror(code));
+}
+
 __u32 rl_map_entries(const struct rl_state *state, enum rl_map map)
 {
 	struct bpf_map_info info = {};

@@ -52,6 +52,9 @@ enum rl_map {
 /* The map's name in the BPF object ("rl_heads"). */
 const char *rl_map_name(enum rl_map map);
 
+/* RL_ERROR_KERNEL, as rl_error_set() returns it. code: the kernel's errno, positive */
+int rl_state_read_failed(struct rl_error *err, enum rl_map map, int code);
+
 struct rl_state {
 	__u64 cookie;		/* SO_NETNS_COOKIE */
 	char path[RL_PATH_LEN]; /* its folder */

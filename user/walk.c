@@ -70,8 +70,7 @@ static int walk(const struct rl_state *state, struct pairs *out, struct rl_error
 		rc = bpf_map_lookup_batch(state->map[RL_MAP_NAMES], first ? NULL : &batch, &batch,
 					  out->names + out->count, out->slots + out->count, &count, NULL);
 		if (rc && rc != -ENOENT && rc != -EINTR && rc != -ENOMEM && rc != -EAGAIN)
-			return rl_error_set(err, RL_ERROR_KERNEL, -rc, "can't read the map %s: %s",
-					    rl_map_name(RL_MAP_NAMES), strerror(-rc));
+			return rl_state_read_failed(err, RL_MAP_NAMES, -rc);
 		out->count += count;
 		if (rc == -ENOENT)
 			return 0;

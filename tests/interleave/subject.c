@@ -130,22 +130,7 @@ static inline __u32 rl_slot_of(const struct rl_packet *packet)
 	return *(const volatile __u32 *)&world.policy[i];
 }
 
-static inline int rl_lru_used(void)
-{
-	return 0;
-}
-
-static inline struct rl_source *rl_lru_find(const struct rl_source_key *key)
-{
-	(void)key;
-	return NULL;
-}
-
-static inline int rl_lru_make(const struct rl_source_key *key, const struct rl_source *fresh)
-{
-	(void)key, (void)fresh;
-	return 0;
-}
+#include "../lib/no_lru.h"
 
 static inline struct rl_source *rl_lru_at(const struct rl_job *job, const struct rl_limit *limit)
 {

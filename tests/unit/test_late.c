@@ -119,23 +119,7 @@ static inline struct rl_limit_count *rl_limit_count_at(__u32 slot)
 	return &world.count[world.cpu];
 }
 
-static inline int rl_lru_used(void)
-{
-	return 0;
-}
-
-static inline struct rl_source *rl_lru_find(const struct rl_source_key *key)
-{
-	(void)key;
-	return NULL;
-}
-
-static inline int rl_lru_make(const struct rl_source_key *key, const struct rl_source *fresh)
-{
-	(void)key, (void)fresh;
-	return 0;
-}
-
+#include "../lib/no_lru.h"
 #include "../../bpf/rl_fast.h"
 
 /* --- offering packets --- */
