@@ -202,7 +202,7 @@ listens() { in_rx ss -Hltn 'sport = :7000' | grep -q .; }
 # Bytes a second that a flow gets from its limit, after two seconds.
 flow() {
 	local receiver sender
-	nsenter --net="/run/netns/$RX" "$TCP" --listen --skip 2 --seconds 6 >"$E2E_TMP/got" &
+	nsenter --net="/run/netns/$RX" "$TCP" --listen --skip 2 --seconds 8 >"$E2E_TMP/got" &
 	receiver=$!
 	wait_for 5 listens
 	nsenter --net="/run/netns/$TX" "$TCP" --to 192.0.2.2 --congestion cubic >/dev/null &
@@ -212,6 +212,11 @@ flow() {
 	jq '.bytes / (.last_ns - .first_ns) * 1e9 | floor' "$E2E_TMP/got"
 }
 
+# How a sender answers a loss is partly chance: the middle one of three.
+flow_of_three() {
+	for _ in 1 2 3; do flow; done | sort -n | sed -n 2p
+}
+
 # The same flow under the same limit, over native XDP and through TC: single frames there, merged ones here.
 same_rate() { # on|off: whether the sender's stack sends merged packets
 	local native tc
@@ -219,11 +224,11 @@ same_rate() { # on|off: whether the sender's stack sends merged packets
 	in_tx ethtool -K gen0 tso off gso off >/dev/null
 	agent attach --max-sources 10k "$DEV"
 	agent set-limit 192.0.2.1 --rate 20mbit --burst 2mb
-	native=$(flow)
+	native=$(flow_of_three)
 	expect 0 agent detach --keep "$DEV"
 	in_tx ethtool -K gen0 tso "$1" gso "$1" >/dev/null
 	attach_tc
-	tc=$(flow)
+	tc=$(flow_of_three)
 	note "TC, with merged packets $1: $(jq -n "$tc / $native * 1000 | round / 10") % of native XDP's"
 	assert_between "bytes a second through TC" "$tc" "$((native * 98 / 100))" "$((native * 102 / 100))"
 	if [ "$1" = on ]; then
